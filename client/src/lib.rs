@@ -1,0 +1,1 @@
+//! A Rust client for Apache Kudu and Nyala clusters: tables, sessions, scans

@@ -1,0 +1,1 @@
+//! The master: catalog, placement and heartbeats behind Kudu's MasterService

@@ -1,0 +1,1 @@
+//! The code generator: .proto text to messages, method markers and required-field tables

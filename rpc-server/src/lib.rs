@@ -1,0 +1,1 @@
+//! Kudu RPC servers: acceptors, service registry, deadline queue, workers, exactly-once results

@@ -1,0 +1,1 @@
+//! Kudu's columns, keys, partitions, row operations, result blocks and predicates, without any IO

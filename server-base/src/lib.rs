@@ -1,0 +1,1 @@
+//! What a master and a tablet server share: flags, identity, clock, GenericService, logging, signals

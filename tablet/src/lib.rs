@@ -1,0 +1,1 @@
+//! One tablet replica: rows in columnar form, MVCC, writes and scans

@@ -1,0 +1,1 @@
+//! The tablet server: tablets behind Kudu's tablet server services

@@ -1,0 +1,3 @@
+//! Developer commands: cluster, demo, gen, lint, bench, interop, test.
+
+fn main() {}
