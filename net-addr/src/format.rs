@@ -1,5 +1,15 @@
 //! Address to text.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use std::fmt;
 
 use crate::SockAddr;
@@ -39,7 +49,9 @@ impl SockAddr {
     pub fn advertised_unix_path(&self) -> Option<String> {
         match self {
             Self::UnixPath(path) => path.as_path().to_str().map(str::to_owned),
-            Self::UnixAbstract(name) => std::str::from_utf8(name.as_bytes()).ok().map(|name| format!("@{name}")),
+            Self::UnixAbstract(name) => {
+                std::str::from_utf8(name.as_bytes()).ok().map(|name| format!("@{name}"))
+            }
             _ => None,
         }
     }

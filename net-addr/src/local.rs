@@ -182,7 +182,14 @@ mod tests {
     #[test]
     fn names_are_compared_without_case_and_closing_dot() {
         let local = example();
-        for name in ["localhost", "LOCALHOST.", "a.localhost", "localhost.localdomain", "box.example.com", "BOX.example.COM."] {
+        for name in [
+            "localhost",
+            "LOCALHOST.",
+            "a.localhost",
+            "localhost.localdomain",
+            "box.example.com",
+            "BOX.example.COM.",
+        ] {
             assert!(local.is_local_host(name), "{name}");
         }
         for name in ["", ".", "box", "box.example.com.evil.org", "notlocalhost", "localhost.evil.org"] {

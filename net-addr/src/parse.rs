@@ -1,5 +1,15 @@
 //! Text to address.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
@@ -240,9 +250,32 @@ mod tests {
     #[test]
     fn texts_that_are_no_address_are_refused() {
         for text in [
-            "", " ", ":7050", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.256", "1.2.3.4:", "1.2.3.4:65536",
-            "1.2.3.4:+1", "1.2.3.4:-1", "1.2.3.4:7050x", "localhost", "[1.2.3.4]", "[1.2.3.4]:5", "[::1", "[::1]7",
-            "[]", "[]:7", "::1::2", "[fe80::1%eth0]", "[fe80::1%]", "unix:", "unix:\\q", "unix:\\x4", "a\0/b",
+            "",
+            " ",
+            ":7050",
+            "1.2.3",
+            "1.2.3.4.5",
+            "01.2.3.4",
+            "1.2.3.256",
+            "1.2.3.4:",
+            "1.2.3.4:65536",
+            "1.2.3.4:+1",
+            "1.2.3.4:-1",
+            "1.2.3.4:7050x",
+            "localhost",
+            "[1.2.3.4]",
+            "[1.2.3.4]:5",
+            "[::1",
+            "[::1]7",
+            "[]",
+            "[]:7",
+            "::1::2",
+            "[fe80::1%eth0]",
+            "[fe80::1%]",
+            "unix:",
+            "unix:\\q",
+            "unix:\\x4",
+            "a\0/b",
         ] {
             assert!(SockAddr::parse(text, 7050).is_err(), "{text:?} gave {}", parsed(text));
         }

@@ -173,7 +173,9 @@ impl<R: Resolver> Resolver for CachingResolver<R> {
         let (lookup, mine) = {
             let mut names = self.names.lock();
             match names.get(host) {
-                Some(Entry::Known { answer, until }) if Instant::now() < *until => return to_io(answer.clone()),
+                Some(Entry::Known { answer, until }) if Instant::now() < *until => {
+                    return to_io(answer.clone());
+                }
                 Some(Entry::Asking(lookup)) => (lookup.clone(), false),
                 _ => {
                     let lookup = Arc::new(Lookup::default());
@@ -227,7 +229,10 @@ fn to_io(answer: Answer) -> io::Result<Vec<IpAddr>> {
 
 impl<R> std::fmt::Debug for CachingResolver<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CachingResolver").field("ttl", &self.ttl).field("names", &self.names.lock().len()).finish()
+        f.debug_struct("CachingResolver")
+            .field("ttl", &self.ttl)
+            .field("names", &self.names.lock().len())
+            .finish()
     }
 }
 

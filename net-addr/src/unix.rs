@@ -1,5 +1,15 @@
 //! Names of unix sockets.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
@@ -7,8 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::parse::ParseError;
 use crate::SockAddr;
+use crate::parse::ParseError;
 
 /// The longest file system path of a unix socket in bytes: `sun_path` has 108, one is the closing zero byte.
 pub const MAX_PATH_LEN: usize = 107;

@@ -80,10 +80,7 @@ fn longer(s: &[u8]) -> u64 {
         w = quad(s, o + 32, z.wrapping_add(w.1), y.wrapping_add(w8(s, o + 16)));
         std::mem::swap(&mut x, &mut z);
     }
-    fold(
-        fold(v.0, w.0).wrapping_add(mul(shift_mix(y), K1)).wrapping_add(z),
-        fold(v.1, w.1).wrapping_add(x),
-    )
+    fold(fold(v.0, w.0).wrapping_add(mul(shift_mix(y), K1)).wrapping_add(z), fold(v.1, w.1).wrapping_add(x))
 }
 
 fn quad(s: &[u8], o: usize, a: u64, b: u64) -> (u64, u64) {

@@ -68,7 +68,17 @@ mod tests {
 
     #[test]
     fn kinds_that_the_original_did_not_know_are_told_apart() {
-        let texts = ["[::1]:7050", "[::2]:7050", "[::1]:7051", "[fe80::1%1]:1", "[fe80::1%2]:1", "@", "@a", "@b", "/a"];
+        let texts = [
+            "[::1]:7050",
+            "[::2]:7050",
+            "[::1]:7051",
+            "[fe80::1%1]:1",
+            "[fe80::1%2]:1",
+            "@",
+            "@a",
+            "@b",
+            "/a",
+        ];
         let mut hashes: Vec<u32> = texts.iter().map(|t| hash(&SockAddr::parse(t, 0).unwrap())).collect();
         hashes.sort_unstable();
         hashes.dedup();
