@@ -1,0 +1,283 @@
+//! proto2's required fields, which prost does not check.
+//!
+//! [`check`] walks the bytes of a message beside the decoder. It looks only at fields that are required or lead to
+//! required ones; where the bytes are not protobuf at all it stays silent, since decoding them fails anyway.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+use std::fmt;
+
+/// The fields of a message type that matter to [`check`], by ascending number. Generated.
+#[derive(Debug)]
+pub struct MessageTable {
+    /// Fields that are required, and message fields below which something is.
+    pub fields: &'static [FieldRule],
+}
+
+impl MessageTable {
+    /// A message that has no required field, neither itself nor in the messages it may hold.
+    pub const EMPTY: Self = Self { fields: &[] };
+}
+
+/// One field of a [`MessageTable`].
+#[derive(Debug)]
+pub struct FieldRule {
+    /// The field's number.
+    pub number: u32,
+    /// The field's name in the `.proto` file.
+    pub name: &'static str,
+    /// Whether a message without it is incomplete.
+    pub required: bool,
+    /// Whether each occurrence is an element of its own. Occurrences of a singular message are merged.
+    pub repeated: bool,
+    /// How it travels.
+    pub kind: Kind,
+}
+
+/// What a field looks like on the wire. Another wire type at its number is an unknown field.
+#[derive(Debug)]
+pub enum Kind {
+    /// bool, and the integers without a fixed width.
+    Varint,
+    /// Eight bytes.
+    Fixed64,
+    /// Four bytes.
+    Fixed32,
+    /// string and bytes.
+    Bytes,
+    /// An enum, with its known values in ascending order: proto2 treats any other value as an unknown field.
+    Enum(&'static [i32]),
+    /// A message.
+    Message(&'static MessageTable),
+    /// A group, proto2's message between two tags.
+    Group(&'static MessageTable),
+}
+
+/// The required fields that a message lacks. The request is at fault; sending it again changes nothing.
+///
+/// Prints as Kudu does, e.g. `flag, value` or `schema.columns[0].name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingFields {
+    paths: Vec<String>,
+}
+
+impl MissingFields {
+    /// Paths from the outermost message, never empty: `.` between a message and its field, `[i]` behind a repeated one.
+    pub fn paths(&self) -> &[String] {
+        &self.paths
+    }
+}
+
+impl fmt::Display for MissingFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.paths.join(", "))
+    }
+}
+
+impl std::error::Error for MissingFields {}
+
+/// Looks for required fields that `message`, the wire form of the type that `table` describes, lacks.
+///
+/// Takes one pass without allocating when all is there. Bytes that are not well-formed protobuf, and nesting deeper
+/// than 100 messages, give `Ok`: prost refuses to decode both.
+///
+/// # Errors
+/// [`MissingFields`] with all of them.
+pub fn check(table: &MessageTable, message: &[u8]) -> Result<(), MissingFields> {
+    if table.fields.is_empty() || !matches!(is_complete(table, message, DEPTH), Ok(false)) {
+        return Ok(());
+    }
+    let mut paths = Vec::new();
+    match collect(table, &[message], "", DEPTH, &mut paths) {
+        Ok(()) if !paths.is_empty() => Err(MissingFields { paths }),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes are not protobuf, or nest too deep.
+struct Malformed;
+
+/// Whether each message in `message`, taken by itself, has all required fields. Merging occurrences of a singular
+/// message can only add fields, so `true` is final and `false` is not.
+fn is_complete(table: &MessageTable, message: &[u8], depth: u32) -> Result<bool, Malformed> {
+    let depth = depth.checked_sub(1).ok_or(Malformed)?;
+    let mut seen = 0_u64;
+    let mut complete = true;
+    let mut fields = Fields { rest: message };
+    while let Some(field) = fields.next()? {
+        let Some((index, rule)) = table.find(&field) else { continue };
+        seen |= 1_u64.checked_shl(index).unwrap_or(0);
+        if let (Kind::Message(inner) | Kind::Group(inner), Value::Bytes(bytes) | Value::Group(bytes)) =
+            (&rule.kind, field.value)
+            && !inner.fields.is_empty()
+        {
+            complete &= is_complete(inner, bytes, depth)?;
+        }
+    }
+    let wanted = (0_u32..).zip(table.fields).filter(|(_, rule)| rule.required);
+    // A 65th field does not fit the set: such a message is left to the thorough pass.
+    let all =
+        wanted.map(|(index, _)| 1_u64.checked_shl(index)).all(|bit| bit.is_some_and(|bit| seen & bit != 0));
+    Ok(complete && all)
+}
+
+/// Adds the paths of missing fields of a message, given as the parts that are to be merged.
+fn collect(
+    table: &MessageTable,
+    parts: &[&[u8]],
+    prefix: &str,
+    depth: u32,
+    paths: &mut Vec<String>,
+) -> Result<(), Malformed> {
+    let depth = depth.checked_sub(1).ok_or(Malformed)?;
+    let mut occurrences: Vec<Vec<&[u8]>> = vec![Vec::new(); table.fields.len()];
+    for part in parts {
+        let mut fields = Fields { rest: part };
+        while let Some(field) = fields.next()? {
+            let Some((index, _)) = table.find(&field) else { continue };
+            let bytes = match field.value {
+                Value::Bytes(bytes) | Value::Group(bytes) => bytes,
+                _ => &[],
+            };
+            if let Some(of_this_field) =
+                usize::try_from(index).ok().and_then(|index| occurrences.get_mut(index))
+            {
+                of_this_field.push(bytes);
+            }
+        }
+    }
+    let with_rules = || table.fields.iter().zip(&occurrences);
+    for (rule, _) in with_rules().filter(|(rule, found)| rule.required && found.is_empty()) {
+        paths.push(format!("{prefix}{}", rule.name));
+    }
+    for (rule, found) in with_rules().filter(|(_, found)| !found.is_empty()) {
+        let (Kind::Message(inner) | Kind::Group(inner)) = &rule.kind else { continue };
+        if inner.fields.is_empty() {
+            continue;
+        }
+        if !rule.repeated {
+            collect(inner, found, &format!("{prefix}{}.", rule.name), depth, paths)?;
+            continue;
+        }
+        for (index, element) in found.iter().enumerate() {
+            collect(inner, &[element], &format!("{prefix}{}[{index}].", rule.name), depth, paths)?;
+        }
+    }
+    Ok(())
+}
+
+impl MessageTable {
+    /// The rule for a field, with its index, if the field has the wire type and, as an enum, a value that count.
+    fn find(&self, field: &Field<'_>) -> Option<(u32, &FieldRule)> {
+        let (index, rule) = (0_u32..).zip(self.fields).find(|(_, rule)| rule.number == field.number)?;
+        let counts = match (&rule.kind, &field.value) {
+            (Kind::Varint, Value::Varint(_))
+            | (Kind::Fixed64, Value::Fixed64)
+            | (Kind::Fixed32, Value::Fixed32)
+            | (Kind::Bytes | Kind::Message(_), Value::Bytes(_))
+            | (Kind::Group(_), Value::Group(_)) => true,
+            // An enum is the low 32 bits of its varint.
+            (Kind::Enum(known), Value::Varint(value)) => known.binary_search(&(*value as i32)).is_ok(),
+            _ => false,
+        };
+        counts.then_some((index, rule))
+    }
+}
+
+/// A field as it stands in the bytes.
+struct Field<'a> {
+    number: u32,
+    value: Value<'a>,
+}
+
+enum Value<'a> {
+    Varint(u64),
+    Fixed64,
+    Fixed32,
+    Bytes(&'a [u8]),
+    /// What stands between a group's two tags.
+    Group(&'a [u8]),
+}
+
+/// The fields of a message, one after the other.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn next(&mut self) -> Result<Option<Field<'a>>, Malformed> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let (number, wire_type) = self.tag()?;
+        let value = match wire_type {
+            3 => Value::Group(self.group(number)?),
+            4 => return Err(Malformed),
+            _ => self.scalar(wire_type)?,
+        };
+        Ok(Some(Field { number, value }))
+    }
+
+    /// Number and wire type.
+    fn tag(&mut self) -> Result<(u32, u64), Malformed> {
+        let tag = self.varint()?;
+        let number = u32::try_from(tag >> 3).map_err(|_| Malformed)?;
+        if number == 0 || number > 0x1fff_ffff { Err(Malformed) } else { Ok((number, tag & 7)) }
+    }
+
+    fn scalar(&mut self, wire_type: u64) -> Result<Value<'a>, Malformed> {
+        match wire_type {
+            0 => self.varint().map(Value::Varint),
+            1 => self.take(8).map(|_| Value::Fixed64),
+            2 => {
+                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                self.take(length).map(Value::Bytes)
+            }
+            5 => self.take(4).map(|_| Value::Fixed32),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// The content of a group whose first tag has been read. Groups inside are skipped by counting, not by recursion.
+    fn group(&mut self, number: u32) -> Result<&'a [u8], Malformed> {
+        let content = self.rest;
+        let mut open = vec![number];
+        loop {
+            let before = self.rest.len();
+            let (number, wire_type) = self.tag()?;
+            match wire_type {
+                3 if open.len() < DEPTH as usize => open.push(number),
+                4 if open.pop() == Some(number) => {}
+                3 | 4 => return Err(Malformed),
+                _ => {
+                    self.scalar(wire_type)?;
+                }
+            }
+            if open.is_empty() {
+                let length = content.len().checked_sub(before).ok_or(Malformed)?;
+                return content.get(..length).ok_or(Malformed);
+            }
+        }
+    }
+
+    fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0_u64;
+        for shift in (0_u32..64).step_by(7) {
+            let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
+            self.rest = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+/// How many messages may lie in one another: prost's own limit.
+const DEPTH: u32 = 101;

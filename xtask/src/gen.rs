@@ -1,0 +1,91 @@
+//! `cargo xtask gen`: the generated code of the crate `proto`, written, compared, or as a descriptor set.
+
+use anyhow::{Context, bail};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Generates `proto/src/gen/*.rs` from `proto/proto/**/*.proto`.
+#[derive(clap::Args)]
+pub(crate) struct Gen {
+    /// Write no code, only compare: fail and name the files that are stale.
+    #[arg(long)]
+    check: bool,
+
+    /// Write the serialized FileDescriptorSet of all messages, with imports and custom options, to FILE.
+    #[arg(long, value_name = "FILE")]
+    descriptor_set: Option<PathBuf>,
+}
+
+impl Gen {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let root = workspace();
+        let generated = generate(&root.join("proto/proto"))?;
+        if let Some(path) = &self.descriptor_set {
+            std::fs::write(path, &generated.descriptor_set)
+                .with_context(|| format!("{}", path.display()))?;
+        }
+        let folder = root.join("proto/src/gen");
+        if self.check {
+            let stale = stale_files(&generated, &folder)?;
+            if !stale.is_empty() {
+                bail!("stale: {}; run `cargo xtask gen` and commit the result", stale.join(", "));
+            }
+        } else if self.descriptor_set.is_none() {
+            write(&generated, &folder)?;
+        }
+        Ok(())
+    }
+}
+
+/// The folder of the workspace, which is where this crate's folder is.
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+fn generate(protos: &Path) -> anyhow::Result<rpc_build::Generated> {
+    let mut generator = rpc_build::Generator::new();
+    generator.include(protos).method_trait("crate::Method").required_module("crate::required");
+    for file in proto_files(protos)? {
+        generator.file(file);
+    }
+    Ok(generator.generate()?)
+}
+
+/// All `.proto` files below a folder, sorted: the order of the generated code must not depend on the file system.
+fn proto_files(folder: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    let entries = std::fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.append(&mut proto_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "proto") {
+            found.insert(path);
+        }
+    }
+    Ok(found)
+}
+
+fn write(generated: &rpc_build::Generated, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("{}", folder.display()))?;
+    for name in file_names(folder)?.iter().filter(|name| !generated.files.contains_key(*name)) {
+        std::fs::remove_file(folder.join(name)).with_context(|| format!("{name}: left over"))?;
+    }
+    Ok(generated.write_to(folder)?)
+}
+
+/// Names of files that differ from the generated ones, are missing, or are left over.
+fn stale_files(generated: &rpc_build::Generated, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let present = file_names(folder)?;
+    let left_over = present.iter().filter(|name| !generated.files.contains_key(*name));
+    let wrong = generated.files.iter().filter_map(|(name, text)| {
+        let same = std::fs::read(folder.join(name)).is_ok_and(|old| old == text.as_bytes());
+        (!same).then_some(name)
+    });
+    Ok(left_over.chain(wrong).map(|name| format!("proto/src/gen/{name}")).collect())
+}
+
+fn file_names(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
