@@ -1,3 +1,47 @@
 //! Developer commands: cluster, demo, gen, lint, bench, interop, test.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod r#gen;
+mod interop;
+mod lint;
+mod step;
+mod test;
+mod wire_contract;
+
+use clap::{Parser, Subcommand};
+
+/// Nyala's developer commands.
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Generate proto/src/gen from proto/proto.
+    Gen(r#gen::Gen),
+    /// Check floors, file sizes, generated code, forbidden dependencies.
+    Lint,
+    /// Run all checks and tests, in the order of CI.
+    Test(test::Test),
+    /// Run the real kudu command line, the real Java client or the real servers against ours.
+    Interop(interop::Interop),
+}
+
+fn main() -> std::process::ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Gen(command) => command.run(),
+        Command::Lint => lint::run(&step::root()),
+        Command::Test(command) => command.run(),
+        Command::Interop(command) => command.run(),
+    };
+    match result {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
