@@ -1,1 +1,41 @@
-//! Kudu RPC servers: acceptors, service registry, deadline queue, workers, exactly-once results
+//! Kudu RPC servers: acceptors, service registry, deadline queue, workers, exactly-once results.
+//!
+//! ```ignore
+//! use proto::methods::generic_service::GetStatus;
+//! use rpc_server::{Call, Server, Service};
+//!
+//! let service = Service::builder("kudu.server.GenericService")
+//!     .cheap::<GetStatus>(|call: Call<GetStatus>| call.respond(&Default::default()))
+//!     .build();
+//! let server = Server::builder().bind("127.0.0.1:0".parse()?).bind_unix("@my-server").service(service).start()?;
+//! server.ready();
+//! println!("listening on {:?}", server.bound_addresses());
+//! server.shutdown();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A call goes: service known? features known? then, if its method is *cheap*, it runs on the reactor that read it; else it waits in
+//! its service's [`queue`] for a thread, where calls that are too late or too many are refused. Then: required fields and
+//! parsing, [`authz`], exactly-once [`results`], the handler. A handler that panics fails its own call only.
+//!
+//! What it is not: a client (`rpc-core` has it), an async framework (handlers are plain functions that answer now or later), or
+//! an HTTP server. It needs a Unix system; abstract socket names need Linux.
+#![forbid(unsafe_code)]
+#![allow(dead_code)]
+
+mod acceptor;
+pub mod authz;
+mod call;
+pub mod metrics;
+pub mod queue;
+mod refusal;
+pub mod results;
+//mod server;
+mod service;
+mod worker;
+
+pub use acceptor::BindError;
+pub use call::{Arrival, Call, Reply};
+//pub use rpc_core::reactor::ServerOptions;
+//pub use server::{Server, ServerBuilder};
+pub use service::{Service, ServiceBuilder};

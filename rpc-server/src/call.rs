@@ -1,0 +1,228 @@
+//! A call as a handler sees it: the decoded request, and the way to answer it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use prost::Message;
+use proto::Method;
+use rpc_core::{Answer, ConnectionInfo, RemoteError, RequestId, Responder, RpcErrorCode};
+
+use crate::metrics::MethodMetrics;
+use crate::refusal;
+use crate::results::{ResultTracker, StoredAnswer};
+
+/// A call of method `M`.
+///
+/// It is answered once, by one of the methods that consume it, on this or any other thread, now or later. Dropped unanswered it
+/// fails with ERROR_APPLICATION. If the client has given up or gone away meanwhile, the answer is thrown away.
+pub struct Call<M: Method> {
+    request: M::Request,
+    arrival: Arrival,
+    reply: Reply<M>,
+}
+
+/// The way to answer a [`Call`] whose request was taken out by [`Call::into_parts`].
+pub struct Reply<M: Method> {
+    raw: RawReply,
+    method: PhantomData<fn() -> M>,
+}
+
+/// What is known of a call besides its request.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Arrival {
+    /// The connection it came on, with the authenticated user.
+    pub connection: Arc<ConnectionInfo>,
+    /// When its last byte was read.
+    pub received: Instant,
+    /// When the client stops waiting; `None` = never.
+    pub deadline: Option<Instant>,
+    /// Application features which the client requires of the service; all of them are known here.
+    pub required_features: Vec<u32>,
+    /// Raw blocks that came behind the body.
+    pub sidecars: Vec<Bytes>,
+    /// Which logical call this is an attempt of.
+    pub request_id: Option<RequestId>,
+}
+
+impl<M: Method> Call<M> {
+    pub(crate) fn new(request: M::Request, arrival: Arrival, raw: RawReply) -> Self {
+        Self { request, arrival, reply: Reply { raw, method: PhantomData } }
+    }
+
+    /// The decoded request. All of its required fields are there.
+    pub fn request(&self) -> &M::Request {
+        &self.request
+    }
+
+    /// Takes the request out, leaving an empty one.
+    pub fn take_request(&mut self) -> M::Request {
+        std::mem::take(&mut self.request)
+    }
+
+    /// Everything apart, for handlers that answer from elsewhere.
+    pub fn into_parts(self) -> (M::Request, Arrival, Reply<M>) {
+        (self.request, self.arrival, self.reply)
+    }
+
+    /// Deadline, sidecars, features and the like.
+    pub fn arrival(&self) -> &Arrival {
+        &self.arrival
+    }
+
+    /// The raw blocks that came with the request.
+    pub fn sidecars(&self) -> &[Bytes] {
+        &self.arrival.sidecars
+    }
+
+    /// The authenticated user.
+    pub fn user(&self) -> &str {
+        &self.arrival.connection.user
+    }
+
+    /// The connection that brought the call.
+    pub fn connection(&self) -> &Arc<ConnectionInfo> {
+        &self.arrival.connection
+    }
+
+    /// When the client stops waiting; `None` = never.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.arrival.deadline
+    }
+
+    /// How long the client goes on waiting, seen from `now`; `None` = for ever.
+    pub fn time_left(&self, now: Instant) -> Option<Duration> {
+        self.arrival.deadline.map(|deadline| deadline.saturating_duration_since(now))
+    }
+
+    /// Answers. A tracked method's answer is remembered and given to later attempts of the same call.
+    pub fn respond(self, response: &M::Response) {
+        self.reply.respond(response);
+    }
+
+    /// Answers with sidecars, which the response refers to by index. At most 10,000.
+    pub fn respond_with_sidecars(self, response: &M::Response, sidecars: Vec<Bytes>) {
+        self.reply.respond_with_sidecars(response, sidecars);
+    }
+
+    /// Answers without remembering: the next attempt of a tracked call runs anew. For answers that carry an error.
+    pub fn respond_uncached(self, response: &M::Response) {
+        self.reply.respond_uncached(response);
+    }
+
+    /// Fails the call itself.
+    pub fn fail(self, error: RemoteError) {
+        self.reply.fail(error);
+    }
+
+    /// Fails the call with ERROR_APPLICATION and a text of the form `Kind: what happened`.
+    pub fn fail_application(self, text: impl Into<String>) {
+        self.reply.fail_application(text);
+    }
+}
+
+impl<M: Method> Reply<M> {
+    /// See [`Call::respond`].
+    pub fn respond(self, response: &M::Response) {
+        self.respond_with_sidecars(response, Vec::new());
+    }
+
+    /// See [`Call::respond_with_sidecars`].
+    pub fn respond_with_sidecars(mut self, response: &M::Response, sidecars: Vec<Bytes>) {
+        self.raw.respond(response.encode_to_vec().into(), sidecars, true);
+    }
+
+    /// See [`Call::respond_uncached`].
+    pub fn respond_uncached(mut self, response: &M::Response) {
+        self.raw.respond(response.encode_to_vec().into(), Vec::new(), false);
+    }
+
+    /// See [`Call::fail`].
+    pub fn fail(mut self, error: RemoteError) {
+        self.raw.fail(error);
+    }
+
+    /// See [`Call::fail_application`].
+    pub fn fail_application(self, text: impl Into<String>) {
+        self.fail(RemoteError::new(RpcErrorCode::ERROR_APPLICATION, text));
+    }
+}
+
+impl<M: Method> fmt::Debug for Call<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({}.{} from {:?})", M::SERVICE, M::NAME, self.arrival.connection.peer)
+    }
+}
+
+impl<M: Method> fmt::Debug for Reply<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply({}.{})", M::SERVICE, M::NAME)
+    }
+}
+
+/// The tracker that all tracked methods of a server share.
+pub(crate) type SharedTracker = Arc<Mutex<ResultTracker<Responder>>>;
+
+/// The one answer of a call, before it has a type: it settles what the tracker and the metrics want to know of it.
+pub(crate) struct RawReply {
+    responder: Option<Responder>,
+    tracked: Option<(SharedTracker, RequestId)>,
+    metrics: Arc<MethodMetrics>,
+    started: Instant,
+    method: &'static str,
+}
+
+impl RawReply {
+    pub(crate) fn new(
+        responder: Responder,
+        tracked: Option<(SharedTracker, RequestId)>,
+        metrics: Arc<MethodMetrics>,
+        started: Instant,
+        method: &'static str,
+    ) -> Self {
+        Self { responder: Some(responder), tracked, metrics, started, method }
+    }
+
+    fn respond(&mut self, body: Bytes, sidecars: Vec<Bytes>, remember: bool) {
+        let attached = match &self.tracked {
+            Some((tracker, id)) if remember => {
+                let answer = StoredAnswer { body: body.clone(), sidecars: sidecars.clone() };
+                tracker.lock().complete(&id.client_id, id.seq_no, answer, Instant::now())
+            }
+            Some((tracker, id)) => tracker.lock().forget(&id.client_id, id.seq_no),
+            None => Vec::new(),
+        };
+        self.send(attached, Answer::Success { body, sidecars }, false);
+    }
+
+    fn fail(&mut self, error: RemoteError) {
+        let attached = match &self.tracked {
+            Some((tracker, id)) => tracker.lock().forget(&id.client_id, id.seq_no),
+            None => Vec::new(),
+        };
+        self.send(attached, Answer::Error(error), true);
+    }
+
+    fn send(&mut self, attached: Vec<Responder>, answer: Answer, failed: bool) {
+        for other in attached {
+            other.answer(answer.clone());
+        }
+        if let Some(responder) = self.responder.take() {
+            self.metrics.record(self.started.elapsed(), failed);
+            responder.answer(answer);
+        }
+    }
+}
+
+impl Drop for RawReply {
+    fn drop(&mut self) {
+        if self.responder.is_some() {
+            let panicking = std::thread::panicking();
+            self.fail(if panicking { refusal::panicked(self.method) } else { refusal::unanswered(self.method) });
+        }
+    }
+}

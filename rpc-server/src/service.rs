@@ -1,0 +1,193 @@
+//! A service: its methods, the features it knows, and how its calls are run.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message;
+use proto::Method;
+use rpc_core::{InboundCall, RemoteError, Responder};
+
+use crate::authz::{Access, Authorizer};
+use crate::call::{Arrival, Call, RawReply, SharedTracker};
+use crate::metrics::{MethodMetrics, ServerMetrics, count};
+use crate::refusal;
+use crate::results::{CallKey, Start};
+
+/// A named set of methods, ready to be registered at a [`Server`](crate::Server).
+pub struct Service {
+    pub(crate) name: &'static str,
+    pub(crate) features: Vec<u32>,
+    pub(crate) methods: HashMap<&'static str, Arc<Entry>>,
+    pub(crate) threads: usize,
+    pub(crate) queue_length: usize,
+}
+
+/// Makes a [`Service`].
+pub struct ServiceBuilder {
+    service: Service,
+}
+
+/// A method: how to run it, and what to know before.
+pub(crate) struct Entry {
+    pub(crate) cheap: bool,
+    pub(crate) metrics: Arc<MethodMetrics>,
+    run: Box<dyn Fn(InboundCall, &Shared, Arc<MethodMetrics>) + Send + Sync>,
+}
+
+/// What all calls of a server share.
+pub(crate) struct Shared {
+    pub(crate) name: String,
+    pub(crate) authorizer: Authorizer,
+    pub(crate) tracker: SharedTracker,
+    pub(crate) metrics: Arc<ServerMetrics>,
+}
+
+impl Service {
+    /// Starts a service of this full name, e.g. `kudu.master.MasterService`. It has 10 threads and a queue of 50 until told otherwise.
+    pub fn builder(name: &'static str) -> ServiceBuilder {
+        let service =
+            Service { name, features: Vec::new(), methods: HashMap::new(), threads: 10, queue_length: 50 };
+        ServiceBuilder { service }
+    }
+
+    /// The full name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl ServiceBuilder {
+    /// The application features which clients may require.
+    pub fn features(mut self, features: &[u32]) -> Self {
+        self.service.features = features.to_vec();
+        self
+    }
+
+    /// How many threads run queued calls, at least 1.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.service.threads = threads.max(1);
+        self
+    }
+
+    /// How many calls may wait for a thread.
+    pub fn queue_length(mut self, queue_length: usize) -> Self {
+        self.service.queue_length = queue_length;
+        self
+    }
+
+    /// A method that runs on the reactor that read the call. `handler` must be bounded: no IO, no lock held across work.
+    pub fn cheap<M: Method>(self, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
+        self.add::<M>(true, handler)
+    }
+
+    /// A method that runs on one of the service's threads. `handler` may block, and may answer later from elsewhere.
+    ///
+    /// # Panics
+    /// If `M` belongs to another service, or was added before.
+    pub fn method<M: Method>(self, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
+        self.add::<M>(false, handler)
+    }
+
+    fn add<M: Method>(mut self, cheap: bool, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
+        assert_eq!(M::SERVICE, self.service.name, "{} is a method of another service", M::NAME);
+        let run = Box::new(move |call: InboundCall, shared: &Shared, metrics: Arc<MethodMetrics>| {
+            if let Some(call) = open::<M>(call, shared, metrics) {
+                // A handler's panic is a bug of ours or of one request; the other calls are not to suffer for it.
+                if catch_unwind(AssertUnwindSafe(|| handler(call))).is_err() {
+                    tracing::error!(service = M::SERVICE, method = M::NAME, "a handler panicked; its call failed");
+                }
+            }
+        });
+        let entry = Entry { cheap, metrics: Arc::default(), run };
+        let before = self.service.methods.insert(M::NAME, Arc::new(entry));
+        assert!(before.is_none(), "{}.{} was added twice", M::SERVICE, M::NAME);
+        self
+    }
+
+    /// The finished service.
+    pub fn build(self) -> Service {
+        self.service
+    }
+}
+
+impl Entry {
+    /// Runs `call` here and now, up to the end of the handler.
+    pub(crate) fn run(&self, call: InboundCall, shared: &Shared) {
+        (self.run)(call, shared, Arc::clone(&self.metrics));
+    }
+}
+
+/// Everything between the queue and the handler: parse, rights, exactly once. `None` if the call was answered on the way.
+fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetrics>) -> Option<Call<M>> {
+    let (request, responder) = call.split();
+    let refuse = |responder: Responder, error: RemoteError| {
+        count(&shared.metrics.refused);
+        tracing::debug!(service = M::SERVICE, method = M::NAME, peer = %request.connection.peer, %error, "refused");
+        responder.fail(error);
+    };
+    if let Err(missing) = proto::required::check(M::REQUEST, &request.body) {
+        refuse(responder, refusal::missing_fields(M::SERVICE, M::NAME, &missing));
+        return None;
+    }
+    // From `Bytes`, so that bytes fields share the receive buffer.
+    let message = match M::Request::decode(request.body.clone()) {
+        Ok(message) => message,
+        Err(error) => {
+            refuse(responder, refusal::unparsable(M::SERVICE, M::NAME, &error));
+            return None;
+        }
+    };
+    let access = Access {
+        connection: &request.connection,
+        service: M::SERVICE,
+        method: M::NAME,
+        rule: M::AUTHZ,
+    };
+    if !(shared.authorizer)(&access) {
+        refuse(responder, refusal::not_authorized(M::NAME));
+        return None;
+    }
+    let now = Instant::now();
+    let (responder, tracked) = match request.request_id.as_ref().filter(|_| M::TRACKED) {
+        None => (responder, None),
+        Some(id) if id.client_id.len() > LONGEST_CLIENT_ID => {
+            refuse(responder, refusal::client_id_too_long(M::SERVICE, M::NAME, LONGEST_CLIENT_ID));
+            return None;
+        }
+        Some(id) => {
+            let key = CallKey {
+                client_id: &id.client_id,
+                seq_no: id.seq_no,
+                first_incomplete_seq_no: id.first_incomplete_seq_no,
+            };
+            let start = shared.tracker.lock().start(key, responder, now);
+            match start {
+                Start::Run(responder) => (responder, Some((Arc::clone(&shared.tracker), id.clone()))),
+                Start::Replay(responder, answer) => {
+                    responder.respond(answer.body, answer.sidecars);
+                    return None;
+                }
+                Start::Attached => return None,
+                Start::Stale(responder) => {
+                    refuse(responder, refusal::stale(key, id.attempt_no));
+                    return None;
+                }
+            }
+        }
+    };
+    let arrival = Arrival {
+        deadline: request.deadline(),
+        connection: request.connection,
+        received: request.received,
+        required_features: request.required_features,
+        sidecars: request.sidecars,
+        request_id: request.request_id,
+    };
+    let raw = RawReply::new(responder, tracked, metrics, now, M::NAME);
+    Some(Call::new(message, arrival, raw))
+}
+
+/// Clients use 32 hex digits; whatever is remembered per client must stay small.
+const LONGEST_CLIENT_ID: usize = 256;

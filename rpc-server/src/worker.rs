@@ -1,0 +1,153 @@
+//! The threads of one service and the queue in front of them.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use rpc_core::InboundCall;
+
+use crate::metrics::count;
+use crate::queue::{DeadlineQueue, Put, Take};
+use crate::refusal;
+use crate::service::{Entry, Shared};
+
+/// A call on its way to a worker.
+struct Job {
+    call: InboundCall,
+    entry: Arc<Entry>,
+}
+
+/// A queue and its workers.
+pub(crate) struct Pool {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    /// One for each worker, so that exactly the one that was handed a job wakes up.
+    wake: Vec<Condvar>,
+    shared: Arc<Shared>,
+}
+
+struct State {
+    queue: DeadlineQueue<Job>,
+    handed: Vec<Option<Job>>,
+    closed: bool,
+}
+
+impl Pool {
+    /// Starts `threads` workers behind a queue of `queue_length`.
+    pub(crate) fn start(
+        service: &'static str,
+        threads: usize,
+        queue_length: usize,
+        shared: Arc<Shared>,
+    ) -> io::Result<Pool> {
+        let state = State {
+            queue: DeadlineQueue::new(queue_length),
+            handed: (0..threads).map(|_| None).collect(),
+            closed: false,
+        };
+        let wake = (0..threads).map(|_| Condvar::new()).collect();
+        let inner = Arc::new(Inner { state: Mutex::new(state), wake, shared });
+        let pool = Pool { inner: Arc::clone(&inner), threads: Mutex::new(Vec::with_capacity(threads)) };
+        let short = service.rsplit('.').next().unwrap_or(service);
+        for worker in 0..threads {
+            let inner = Arc::clone(&inner);
+            // Linux shows 15 bytes of a thread's name.
+            let name = format!("{:.11}-{worker}", short);
+            let thread = std::thread::Builder::new().name(name).spawn(move || inner.work(worker));
+            match thread {
+                Ok(thread) => pool.threads.lock().push(thread),
+                Err(error) => {
+                    pool.stop();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Queues a call; refuses it, or one that sorts behind it, when the queue is full. Never blocks for long.
+    pub(crate) fn submit(&self, call: InboundCall, entry: Arc<Entry>) {
+        let deadline = call.deadline();
+        let mut state = self.inner.state.lock();
+        match state.queue.put(deadline, Job { call, entry }) {
+            Put::HandTo(worker, job) => {
+                if let (Some(place), Some(wake)) = (state.handed.get_mut(worker), self.inner.wake.get(worker)) {
+                    *place = Some(job);
+                    drop(state);
+                    wake.notify_one();
+                }
+            }
+            Put::Queued => {}
+            Put::Refused(job) => {
+                let capacity = state.queue.capacity();
+                drop(state);
+                count(&self.inner.shared.metrics.queue_overflow);
+                let error = refusal::queue_full(&job.call, capacity);
+                job.call.split().1.fail(error);
+            }
+            Put::Closed(job) => {
+                drop(state);
+                job.call.split().1.fail(refusal::shutting_down());
+            }
+        }
+    }
+
+    /// Answers all queued calls with FATAL_SERVER_SHUTTING_DOWN and waits for the running ones. May be called twice.
+    pub(crate) fn stop(&self) {
+        let waiting = {
+            let mut state = self.inner.state.lock();
+            state.closed = true;
+            state.queue.close()
+        };
+        for job in waiting {
+            job.call.split().1.fail(refusal::shutting_down());
+        }
+        self.inner.wake.iter().for_each(|wake| {
+            wake.notify_one();
+        });
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // A handler that stops its own server runs on one of these threads.
+            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+                tracing::error!("a service thread had panicked");
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn work(&self, worker: usize) {
+        while let Some(job) = self.next(worker) {
+            // Answers to calls nobody waits for are not worth their work.
+            if job.call.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+                count(&self.shared.metrics.timed_out_in_queue);
+                job.call.split().1.fail(refusal::too_late());
+            } else {
+                job.entry.run(job.call, &self.shared);
+            }
+        }
+    }
+
+    fn next(&self, worker: usize) -> Option<Job> {
+        let mut state = self.state.lock();
+        match state.queue.take(worker) {
+            Take::Item(job) => Some(job),
+            Take::Closed => None,
+            Take::Idle => loop {
+                self.wake.get(worker)?.wait(&mut state);
+                if let Some(job) = state.handed.get_mut(worker)?.take() {
+                    return Some(job);
+                }
+                if state.closed {
+                    return None;
+                }
+            },
+        }
+    }
+}
