@@ -27,8 +27,10 @@ pub mod master_error_pb {
         TableAlreadyPresent = 4,
         TooManyTablets = 5,
         CatalogManagerNotInitialized = 6,
+        /// Ask the other masters.
         NotTheLeader = 7,
         ReplicationFactorTooHigh = 8,
+        /// Not yet: ask again.
         TabletNotRunning = 9,
         EvenReplicationFactor = 10,
         IllegalReplicationFactor = 11,
@@ -95,6 +97,7 @@ pub mod master_error_pb {
 pub struct PingRequestPb {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PingResponsePb {}
+/// Numbers for `required_feature_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum MasterFeatures {
@@ -194,8 +197,10 @@ pub mod sys_tablets_entry_pb {
     pub enum State {
         Unknown = 999,
         Preparing = 0,
+        /// Some server has been told, no leader has reported yet.
         Creating = 1,
         Running = 2,
+        /// Given up, another tablet took its place.
         Replaced = 3,
         Deleted = 4,
         SoftDeleted = 5,
@@ -239,10 +244,12 @@ pub struct SysTablesEntryPb {
     pub version: u32,
     #[prost(message, required, tag = "3")]
     pub schema: super::SchemaPb,
+    /// While altering: the schema that all tablets still have.
     #[prost(message, optional, tag = "4")]
     pub fully_applied_schema: ::core::option::Option<super::SchemaPb>,
     #[prost(message, optional, tag = "9")]
     pub partition_schema: ::core::option::Option<super::PartitionSchemaPb>,
+    /// Ids are never used again.
     #[prost(int32, optional, tag = "8")]
     pub next_column_id: ::core::option::Option<i32>,
     #[prost(int32, required, tag = "5")]
@@ -328,6 +335,7 @@ pub mod sys_tables_entry_pb {
         }
     }
 }
+/// The cluster's own certificate authority.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SysCertAuthorityEntryPb {
     #[prost(bytes = "bytes", required, tag = "1")]
@@ -335,6 +343,7 @@ pub struct SysCertAuthorityEntryPb {
     #[prost(bytes = "bytes", required, tag = "2")]
     pub certificate: ::prost::bytes::Bytes,
 }
+/// A token signing key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SysTskEntryPb {
     #[prost(message, required, tag = "1")]
@@ -349,6 +358,7 @@ pub struct SysClusterIdEntryPb {
 pub struct SysTServerStateEntryPb {
     #[prost(enumeration = "TServerStatePb", optional, tag = "1")]
     pub state: ::core::option::Option<i32>,
+    /// Since when, in seconds since 1970.
     #[prost(int64, optional, tag = "2")]
     pub timestamp_secs: ::core::option::Option<i64>,
 }
@@ -357,6 +367,7 @@ pub struct SysTServerStateEntryPb {
 pub enum TServerStatePb {
     UnknownState = 0,
     None = 1,
+    /// The server's replicas are not replaced while it is down.
     MaintenanceMode = 2,
 }
 impl TServerStatePb {
@@ -381,6 +392,7 @@ impl TServerStatePb {
         }
     }
 }
+/// By id or by name; the id wins.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TableIdentifierPb {
     #[prost(bytes = "bytes", optional, tag = "1")]
@@ -392,12 +404,15 @@ pub struct TableIdentifierPb {
 pub struct CreateTableRequestPb {
     #[prost(string, required, tag = "1")]
     pub name: ::prost::alloc::string::String,
+    /// Without column ids.
     #[prost(message, required, tag = "2")]
     pub schema: super::SchemaPb,
+    /// Split rows, and pairs of bounds.
     #[prost(message, optional, tag = "6")]
     pub split_rows_range_bounds: ::core::option::Option<super::RowOperationsPb>,
     #[prost(message, optional, tag = "7")]
     pub partition_schema: ::core::option::Option<super::PartitionSchemaPb>,
+    /// Odd, and at most as many as there are tablet servers; absent: the master's default.
     #[prost(int32, optional, tag = "4")]
     pub num_replicas: ::core::option::Option<i32>,
     #[prost(string, optional, tag = "8")]
@@ -416,6 +431,7 @@ pub struct CreateTableRequestPb {
     #[prost(bool, optional, tag = "14", default = "false")]
     pub allow_empty_partition: ::core::option::Option<bool>,
 }
+/// The table exists, its tablets are still being made.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateTableResponsePb {
     #[prost(message, optional, tag = "1")]
@@ -432,6 +448,7 @@ pub struct IsCreateTableDoneRequestPb {
 pub struct IsCreateTableDoneResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<MasterErrorPb>,
+    /// All tablets run and have a leader.
     #[prost(bool, optional, tag = "3")]
     pub done: ::core::option::Option<bool>,
 }
@@ -441,6 +458,7 @@ pub struct DeleteTableRequestPb {
     pub table: TableIdentifierPb,
     #[prost(bool, optional, tag = "2", default = "true")]
     pub modify_external_catalogs: ::core::option::Option<bool>,
+    /// Above 0: the table can be recalled for so long.
     #[prost(uint32, optional, tag = "3")]
     pub reserve_seconds: ::core::option::Option<u32>,
 }
@@ -451,6 +469,7 @@ pub struct DeleteTableResponsePb {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RecallDeletedTableRequestPb {
+    /// By id.
     #[prost(message, required, tag = "1")]
     pub table: TableIdentifierPb,
     #[prost(string, optional, tag = "2")]
@@ -488,8 +507,10 @@ pub mod list_in_flight_tables_response_pb {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTablesRequestPb {
+    /// A part of the name.
     #[prost(string, optional, tag = "1")]
     pub name_filter: ::core::option::Option<::prost::alloc::string::String>,
+    /// None: tables of users only.
     #[prost(enumeration = "super::TableTypePb", repeated, packed = "false", tag = "2")]
     pub type_filter: ::prost::alloc::vec::Vec<i32>,
     #[prost(bool, optional, tag = "3", default = "false")]
@@ -538,10 +559,12 @@ pub struct GetTableStatisticsRequestPb {
 pub struct GetTableStatisticsResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<MasterErrorPb>,
+    /// Bytes, of the leaders' replicas.
     #[prost(int64, optional, tag = "2")]
     pub on_disk_size: ::core::option::Option<i64>,
     #[prost(int64, optional, tag = "3")]
     pub live_row_count: ::core::option::Option<i64>,
+    /// -1 or absent: no limit.
     #[prost(int64, optional, tag = "4")]
     pub disk_size_limit: ::core::option::Option<i64>,
     #[prost(int64, optional, tag = "5")]
@@ -556,6 +579,7 @@ pub struct GetTableSchemaRequestPb {
 pub struct GetTableSchemaResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<MasterErrorPb>,
+    /// With column ids.
     #[prost(message, optional, tag = "2")]
     pub schema: ::core::option::Option<super::SchemaPb>,
     #[prost(message, optional, tag = "5")]
@@ -582,12 +606,15 @@ pub struct GetTableSchemaResponsePb {
 pub struct AlterTableRequestPb {
     #[prost(message, required, tag = "1")]
     pub table: TableIdentifierPb,
+    /// Applied in this order, all or none.
     #[prost(message, repeated, tag = "2")]
     pub alter_schema_steps: ::prost::alloc::vec::Vec<alter_table_request_pb::Step>,
     #[prost(string, optional, tag = "3")]
     pub new_table_name: ::core::option::Option<::prost::alloc::string::String>,
+    /// The table's, to decode range bounds with.
     #[prost(message, optional, tag = "4")]
     pub schema: ::core::option::Option<super::SchemaPb>,
+    /// Also in the Hive metastore.
     #[prost(bool, optional, tag = "5", default = "true")]
     pub modify_external_catalogs: ::core::option::Option<bool>,
     #[prost(btree_map = "string, string", tag = "6")]
@@ -643,6 +670,7 @@ pub mod alter_table_request_pb {
     }
     /// Nested message and enum types in `AddRangePartition`.
     pub mod add_range_partition {
+        /// Hash dimensions of the new range, instead of the table's.
         #[derive(Clone, PartialEq, ::prost::Message)]
         pub struct CustomHashSchema {
             #[prost(message, repeated, tag = "1")]
@@ -745,6 +773,7 @@ pub struct IsAlterTableDoneResponsePb {
     pub error: ::core::option::Option<MasterErrorPb>,
     #[prost(uint32, optional, tag = "2")]
     pub schema_version: ::core::option::Option<u32>,
+    /// All tablets have the new schema.
     #[prost(bool, optional, tag = "3")]
     pub done: ::core::option::Option<bool>,
 }
@@ -753,6 +782,7 @@ pub struct TsToMasterCommonPb {
     #[prost(message, required, tag = "1")]
     pub ts_instance: super::NodeInstancePb,
 }
+/// A replica, as its server sees it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportedTabletPb {
     #[prost(bytes = "bytes", required, tag = "1")]
@@ -777,11 +807,13 @@ pub struct ReportedTabletPb {
     pub error: ::core::option::Option<super::AppStatusPb>,
     #[prost(uint32, optional, tag = "5")]
     pub schema_version: ::core::option::Option<u32>,
+    /// From leaders only.
     #[prost(message, optional, tag = "7")]
     pub stats: ::core::option::Option<super::tablet::ReportedTabletStatsPb>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TabletReportPb {
+    /// False: all replicas of the server. True: what changed since the last report.
     #[prost(bool, required, tag = "1")]
     pub is_incremental: bool,
     #[prost(message, repeated, tag = "2")]
@@ -798,6 +830,7 @@ pub struct ReportedTabletUpdatesPb {
     #[prost(string, optional, tag = "2")]
     pub state_msg: ::core::option::Option<::prost::alloc::string::String>,
 }
+/// The reported replicas that the master took note of.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TabletReportUpdatesPb {
     #[prost(message, repeated, tag = "1")]
@@ -819,14 +852,17 @@ pub struct TabletsByRangePerTablePb {
 pub struct TsHeartbeatRequestPb {
     #[prost(message, required, tag = "1")]
     pub common: TsToMasterCommonPb,
+    /// When the last answer asked for it.
     #[prost(message, optional, tag = "2")]
     pub registration: ::core::option::Option<super::ServerRegistrationPb>,
     #[prost(message, optional, tag = "3")]
     pub tablet_report: ::core::option::Option<TabletReportPb>,
     #[prost(int32, optional, tag = "4")]
     pub num_live_tablets: ::core::option::Option<i32>,
+    /// A certificate to be signed.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub csr_der: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The newest token signing key that the server has.
     #[prost(int64, optional, tag = "6")]
     pub latest_tsk_seq_num: ::core::option::Option<i64>,
     #[prost(message, optional, tag = "7")]
@@ -850,6 +886,7 @@ pub struct TsHeartbeatResponsePb {
     pub error: ::core::option::Option<MasterErrorPb>,
     #[prost(message, optional, tag = "2")]
     pub master_instance: ::core::option::Option<super::NodeInstancePb>,
+    /// The master does not know this instance.
     #[prost(bool, optional, tag = "3", default = "false")]
     pub needs_reregister: ::core::option::Option<bool>,
     #[prost(bool, optional, tag = "4", default = "false")]
@@ -860,11 +897,14 @@ pub struct TsHeartbeatResponsePb {
     pub leader_master: ::core::option::Option<bool>,
     #[prost(bytes = "bytes", optional, tag = "7")]
     pub signed_cert_der: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Certificates to trust.
     #[prost(bytes = "bytes", repeated, tag = "8")]
     pub ca_cert_der: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// Newer token signing keys.
     #[prost(message, repeated, tag = "9")]
     pub tsks: ::prost::alloc::vec::Vec<super::security::TokenSigningPublicKeyPb>,
 }
+/// A tablet and its replicas, in one of two forms.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TabletLocationsPb {
     #[prost(bytes = "bytes", required, tag = "1")]
@@ -903,6 +943,7 @@ pub mod tablet_locations_pb {
     }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct InternedReplicaPb {
+        /// Index into `ts_infos` of the response.
         #[prost(uint32, required, tag = "1")]
         pub ts_info_idx: u32,
         #[prost(
@@ -915,6 +956,7 @@ pub mod tablet_locations_pb {
         pub dimension_label: ::core::option::Option<::prost::alloc::string::String>,
     }
 }
+/// A tablet server, for clients.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TsInfoPb {
     #[prost(bytes = "bytes", required, tag = "1")]
@@ -923,6 +965,7 @@ pub struct TsInfoPb {
     pub rpc_addresses: ::prost::alloc::vec::Vec<super::HostPortPb>,
     #[prost(string, optional, tag = "3")]
     pub location: ::core::option::Option<::prost::alloc::string::String>,
+    /// For clients on the same machine; `@` in front: an abstract name.
     #[prost(string, optional, tag = "4")]
     pub unix_domain_socket_path: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -937,6 +980,7 @@ pub struct GetTabletLocationsRequestPb {
         default = "VoterReplica"
     )]
     pub replica_type_filter: ::core::option::Option<i32>,
+    /// Name each server once, in `ts_infos`, instead of in each replica.
     #[prost(bool, optional, tag = "3", default = "false")]
     pub intern_ts_infos_in_response: ::core::option::Option<bool>,
 }
@@ -953,6 +997,7 @@ pub struct GetTabletLocationsResponsePb {
 }
 /// Nested message and enum types in `GetTabletLocationsResponsePB`.
 pub mod get_tablet_locations_response_pb {
+    /// A tablet that is not known, or not running.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Error {
         #[prost(bytes = "bytes", required, tag = "1")]
@@ -961,6 +1006,7 @@ pub mod get_tablet_locations_response_pb {
         pub status: super::super::AppStatusPb,
     }
 }
+/// A partition key in its two parts.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PartitionKeyPb {
     #[prost(bytes = "bytes", optional, tag = "1")]
@@ -972,10 +1018,13 @@ pub struct PartitionKeyPb {
 pub struct GetTableLocationsRequestPb {
     #[prost(message, required, tag = "1")]
     pub table: TableIdentifierPb,
+    /// Inclusive. A key in no tablet: the answer starts with the tablet before.
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub partition_key_start: ::core::option::Option<::prost::bytes::Bytes>,
+    /// A tablet that starts exactly here is still part of the answer.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub partition_key_end: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Absent means no limit, whatever the default says.
     #[prost(uint32, optional, tag = "5", default = "10")]
     pub max_returned_locations: ::core::option::Option<u32>,
     #[prost(
@@ -987,6 +1036,7 @@ pub struct GetTableLocationsRequestPb {
     pub replica_type_filter: ::core::option::Option<i32>,
     #[prost(bool, optional, tag = "7", default = "false")]
     pub intern_ts_infos_in_response: ::core::option::Option<bool>,
+    /// Counts instead of `partition_key_start`, if set.
     #[prost(message, optional, tag = "8")]
     pub key_start: ::core::option::Option<PartitionKeyPb>,
     #[prost(message, optional, tag = "9")]
@@ -1000,9 +1050,11 @@ pub struct GetTableLocationsResponsePb {
     pub tablet_locations: ::prost::alloc::vec::Vec<TabletLocationsPb>,
     #[prost(message, repeated, tag = "4")]
     pub ts_infos: ::prost::alloc::vec::Vec<TsInfoPb>,
+    /// How long a client may keep the answer.
     #[prost(uint32, optional, tag = "3", default = "3600000")]
     pub ttl_millis: ::core::option::Option<u32>,
 }
+/// Gives a tablet up, with its rows, for an empty one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReplaceTabletRequestPb {
     #[prost(bytes = "bytes", optional, tag = "1")]
@@ -1015,6 +1067,7 @@ pub struct ReplaceTabletResponsePb {
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub replacement_tablet_id: ::core::option::Option<::prost::bytes::Bytes>,
 }
+/// Which replicas an answer names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ReplicaTypeFilter {
@@ -1046,25 +1099,30 @@ impl ReplicaTypeFilter {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConnectToMasterRequestPb {}
+/// Answered by every master. A client looks for the one whose role is LEADER.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConnectToMasterResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<MasterErrorPb>,
     #[prost(enumeration = "super::consensus::raft_peer_pb::Role", optional, tag = "2")]
     pub role: ::core::option::Option<i32>,
+    /// Certificates to trust from now on.
     #[prost(bytes = "bytes", repeated, tag = "3")]
     pub ca_cert_der: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// For the connections to tablet servers.
     #[prost(message, optional, tag = "4")]
     pub authn_token: ::core::option::Option<super::security::SignedTokenPb>,
     #[prost(message, repeated, tag = "5")]
     pub master_addrs: ::prost::alloc::vec::Vec<super::HostPortPb>,
     #[prost(message, optional, tag = "6")]
     pub hms_config: ::core::option::Option<HiveMetastoreConfig>,
+    /// Where the client is, by the master's mapping of addresses.
     #[prost(string, optional, tag = "7")]
     pub client_location: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "8")]
     pub cluster_id: ::core::option::Option<::prost::alloc::string::String>,
 }
+/// The Hive metastore that the master keeps in step, if any.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HiveMetastoreConfig {
     #[prost(string, optional, tag = "1")]
@@ -1088,6 +1146,7 @@ pub struct AddMasterResponsePb {
 pub struct RemoveMasterRequestPb {
     #[prost(message, optional, tag = "1")]
     pub rpc_addr: ::core::option::Option<super::HostPortPb>,
+    /// Needed if several masters claim the address.
     #[prost(string, optional, tag = "2")]
     pub master_uuid: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -1096,6 +1155,7 @@ pub struct RemoveMasterResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<MasterErrorPb>,
 }
+/// What clients asked before ConnectToMaster existed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetMasterRegistrationRequestPb {}
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1128,6 +1188,7 @@ pub struct ListMastersResponsePb {
     #[prost(message, optional, tag = "3")]
     pub error: ::core::option::Option<MasterErrorPb>,
 }
+/// Forget what was cached of Ranger's policies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RefreshAuthzCacheRequestPb {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1159,6 +1220,7 @@ pub mod list_tablet_servers_response_pb {
         pub millis_since_heartbeat: ::core::option::Option<i32>,
         #[prost(string, optional, tag = "4")]
         pub location: ::core::option::Option<::prost::alloc::string::String>,
+        /// Only if `include_states`.
         #[prost(enumeration = "super::TServerStatePb", optional, tag = "5")]
         pub state: ::core::option::Option<i32>,
     }
@@ -1271,6 +1333,7 @@ pub struct ChangeTServerStateResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<MasterErrorPb>,
 }
+/// Makes a master forget a dead tablet server; each master has to be asked.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnregisterTServerRequestPb {
     #[prost(string, optional, tag = "1")]

@@ -4,6 +4,7 @@ pub struct ColumnPrivilegePb {
     #[prost(bool, optional, tag = "1")]
     pub scan_privilege: ::core::option::Option<bool>,
 }
+/// What a user may do with one table.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TablePrivilegePb {
     #[prost(string, optional, tag = "1")]
@@ -16,14 +17,17 @@ pub struct TablePrivilegePb {
     pub update_privilege: ::core::option::Option<bool>,
     #[prost(bool, optional, tag = "5")]
     pub delete_privilege: ::core::option::Option<bool>,
+    /// By column id; for users who may not scan the whole table.
     #[prost(btree_map = "int32, message", tag = "6")]
     pub column_privileges: ::prost::alloc::collections::BTreeMap<i32, ColumnPrivilegePb>,
 }
+/// Who the holder is.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AuthnTokenPb {
     #[prost(string, optional, tag = "1")]
     pub username: ::core::option::Option<::prost::alloc::string::String>,
 }
+/// What the holder may do.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AuthzTokenPb {
     #[prost(string, optional, tag = "1")]
@@ -35,6 +39,7 @@ pub struct AuthzTokenPb {
 pub struct TokenPb {
     #[prost(int64, optional, tag = "1")]
     pub expire_unix_epoch_seconds: ::core::option::Option<i64>,
+    /// A reader that does not know one of them must refuse the token.
     #[prost(int32, repeated, packed = "false", tag = "2")]
     pub incompatible_features: ::prost::alloc::vec::Vec<i32>,
     #[prost(oneof = "token_pb::Token", tags = "3, 4")]
@@ -88,15 +93,19 @@ pub struct JwtRawPb {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub jwt_data: ::core::option::Option<::prost::bytes::Bytes>,
 }
+/// A token as it travels.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignedTokenPb {
+    /// A serialized `TokenPB`, signed as these bytes.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub token_data: ::core::option::Option<::prost::bytes::Bytes>,
+    /// RSA with SHA-256.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub signature: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(int64, optional, tag = "3")]
     pub signing_key_seq_num: ::core::option::Option<i64>,
 }
+/// The master's half of a signing key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TokenSigningPrivateKeyPb {
     #[prost(int64, optional, tag = "1")]
@@ -106,6 +115,7 @@ pub struct TokenSigningPrivateKeyPb {
     #[prost(int64, optional, tag = "3")]
     pub expire_unix_epoch_seconds: ::core::option::Option<i64>,
 }
+/// The half that tablet servers check tokens with; they get it by heartbeat.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TokenSigningPublicKeyPb {
     #[prost(int64, optional, tag = "1")]

@@ -3,6 +3,7 @@
 pub struct ServerStatusPb {
     #[prost(message, required, tag = "1")]
     pub node_instance: super::NodeInstancePb,
+    /// Where the server really listens.
     #[prost(message, repeated, tag = "2")]
     pub bound_rpc_addresses: ::prost::alloc::vec::Vec<super::HostPortPb>,
     #[prost(message, repeated, tag = "3")]
@@ -12,10 +13,13 @@ pub struct ServerStatusPb {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetFlagsRequestPb {
+    /// Also those that have their default value.
     #[prost(bool, optional, tag = "1")]
     pub all_flags: ::core::option::Option<bool>,
+    /// Only flags with one of these tags.
     #[prost(string, repeated, tag = "2")]
     pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only these flags.
     #[prost(string, repeated, tag = "3")]
     pub flags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -44,6 +48,7 @@ pub struct SetFlagRequestPb {
     pub flag: ::prost::alloc::string::String,
     #[prost(string, required, tag = "2")]
     pub value: ::prost::alloc::string::String,
+    /// Also if the flag is not meant to change at run time.
     #[prost(bool, optional, tag = "3", default = "false")]
     pub force: ::core::option::Option<bool>,
     #[prost(bool, optional, tag = "4", default = "false")]
@@ -106,6 +111,7 @@ pub mod set_flag_response_pb {
         }
     }
 }
+/// For test builds of Kudu.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FlushCoverageRequestPb {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -113,6 +119,7 @@ pub struct FlushCoverageResponsePb {
     #[prost(bool, optional, tag = "1")]
     pub success: ::core::option::Option<bool>,
 }
+/// For test builds of Kudu.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CheckLeaksRequestPb {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -126,6 +133,7 @@ pub struct CheckLeaksResponsePb {
 pub struct ServerClockRequestPb {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerClockResponsePb {
+    /// Hybrid time: microseconds since 1970 shifted left by 12, and a counter in the low bits.
     #[prost(fixed64, optional, tag = "1")]
     pub timestamp: ::core::option::Option<u64>,
 }
@@ -138,6 +146,7 @@ pub struct GetStatusResponsePb {
     #[prost(message, optional, tag = "2")]
     pub error: ::core::option::Option<super::AppStatusPb>,
 }
+/// For servers with a mock clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetServerWallClockForTestsRequestPb {
     #[prost(uint64, optional, tag = "1")]

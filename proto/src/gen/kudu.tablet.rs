@@ -11,6 +11,7 @@ pub struct DeltaDataPb {
     #[prost(message, required, tag = "2")]
     pub block: super::BlockIdPb,
 }
+/// Files of one set of rows: columns, and changes since (redo) and before (undo).
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RowSetDataPb {
     #[prost(uint64, required, tag = "1")]
@@ -34,6 +35,7 @@ pub struct RowSetDataPb {
     #[prost(int64, optional, tag = "10")]
     pub live_row_count: ::core::option::Option<i64>,
 }
+/// A transaction, as one of its tablets knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TxnMetadataPb {
     #[prost(bool, optional, tag = "1")]
@@ -45,6 +47,7 @@ pub struct TxnMetadataPb {
     #[prost(bool, optional, tag = "4")]
     pub flushed_committed_mrs: ::core::option::Option<bool>,
 }
+/// A tablet's metadata: its place in the table, and its files.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TabletSuperBlockPb {
     #[prost(bytes = "bytes", required, tag = "1")]
@@ -93,6 +96,7 @@ pub struct TabletSuperBlockPb {
     #[prost(btree_map = "int64, message", tag = "20")]
     pub txn_metadata: ::prost::alloc::collections::BTreeMap<i64, TxnMetadataPb>,
 }
+/// Leaders report these to the master.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportedTabletStatsPb {
     #[prost(uint64, optional, tag = "1")]
@@ -100,6 +104,7 @@ pub struct ReportedTabletStatsPb {
     #[prost(uint64, optional, tag = "2")]
     pub live_row_count: ::core::option::Option<u64>,
 }
+/// What is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum TabletDataState {
@@ -107,6 +112,7 @@ pub enum TabletDataState {
     TabletDataCopying = 0,
     TabletDataReady = 1,
     TabletDataDeleted = 2,
+    /// The data is gone, the votes are kept.
     TabletDataTombstoned = 3,
 }
 impl TabletDataState {
@@ -135,6 +141,7 @@ impl TabletDataState {
         }
     }
 }
+/// What the running replica does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum TabletStatePb {
@@ -197,6 +204,7 @@ pub struct TabletStatusPb {
         default = "TabletDataUnknown"
     )]
     pub tablet_data_state: ::core::option::Option<i32>,
+    /// Text for people.
     #[prost(string, required, tag = "4")]
     pub last_status: ::prost::alloc::string::String,
     #[prost(bytes = "bytes", optional, tag = "5")]

@@ -32,6 +32,7 @@ pub mod tablet_server_error_pb {
         InvalidMutation = 4,
         MismatchedSchema = 5,
         TabletNotFound = 6,
+        /// Unknown, closed, or idle for too long.
         ScannerExpired = 7,
         InvalidScanSpec = 8,
         InvalidConfig = 9,
@@ -39,9 +40,11 @@ pub mod tablet_server_error_pb {
         TabletHasANewerSchema = 11,
         TabletNotRunning = 12,
         InvalidSnapshot = 13,
+        /// The scanner is gone after this.
         InvalidScanCallSeqId = 14,
         NotTheLeader = 15,
         WrongServerUuid = 16,
+        /// The configuration is not the one that the request named.
         CasFailed = 17,
         AlreadyInprogress = 18,
         Throttled = 19,
@@ -139,6 +142,7 @@ pub struct ListTabletsResponsePb {
 }
 /// Nested message and enum types in `ListTabletsResponsePB`.
 pub mod list_tablets_response_pb {
+    /// All but the status and the role only if `need_schema_info`.
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct StatusAndSchemaPb {
         #[prost(message, required, tag = "1")]
@@ -157,6 +161,7 @@ pub mod list_tablets_response_pb {
         pub role: ::core::option::Option<i32>,
     }
 }
+/// Numbers for `required_feature_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum TabletServerFeatures {
@@ -164,6 +169,7 @@ pub enum TabletServerFeatures {
     ColumnPredicates = 1,
     PadUnixtimeMicrosTo16Bytes = 2,
     Quiescing = 3,
+    /// Retired, and to be refused: its hash differs.
     BloomFilterPredicate = 4,
     ColumnarLayoutFeature = 5,
     BloomFilterPredicateV2 = 6,
@@ -198,6 +204,7 @@ impl TabletServerFeatures {
         }
     }
 }
+/// One step of a transaction, for the status tablet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CoordinatorOpPb {
     #[prost(enumeration = "coordinator_op_pb::CoordinatorOpType", optional, tag = "1")]
@@ -288,6 +295,7 @@ pub struct CoordinateTransactionResponsePb {
     #[prost(message, optional, tag = "2")]
     pub op_result: ::core::option::Option<CoordinatorOpResultPb>,
 }
+/// One step of a transaction, for a tablet that took part.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ParticipantOpPb {
     #[prost(enumeration = "participant_op_pb::ParticipantOpType", optional, tag = "1")]
@@ -370,6 +378,7 @@ pub struct AlterSchemaRequestPb {
     pub dest_uuid: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(bytes = "bytes", required, tag = "1")]
     pub tablet_id: ::prost::bytes::Bytes,
+    /// With column ids.
     #[prost(message, required, tag = "2")]
     pub schema: super::SchemaPb,
     #[prost(uint32, required, tag = "3")]
@@ -388,6 +397,7 @@ pub struct AlterSchemaResponsePb {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateTabletRequestPb {
+    /// The server that is meant; another one refuses. So in all requests of this service.
     #[prost(bytes = "bytes", optional, tag = "8")]
     pub dest_uuid: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(enumeration = "super::TableTypePb", optional, tag = "13")]
@@ -404,6 +414,7 @@ pub struct CreateTabletRequestPb {
     pub partition: ::core::option::Option<super::PartitionPb>,
     #[prost(string, required, tag = "5")]
     pub table_name: ::prost::alloc::string::String,
+    /// With column ids.
     #[prost(message, required, tag = "6")]
     pub schema: super::SchemaPb,
     #[prost(message, optional, tag = "10")]
@@ -435,6 +446,7 @@ pub struct DeleteTabletRequestPb {
         default = "TabletDataTombstoned"
     )]
     pub delete_type: ::core::option::Option<i32>,
+    /// Refuse if the committed configuration is a later one.
     #[prost(int64, optional, tag = "5")]
     pub cas_config_opid_index_less_or_equal: ::core::option::Option<i64>,
 }
@@ -443,8 +455,10 @@ pub struct DeleteTabletResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<TabletServerErrorPb>,
 }
+/// Quiescing: no new scans, no leadership.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QuiesceTabletServerRequestPb {
+    /// Absent: only ask.
     #[prost(bool, optional, tag = "1")]
     pub quiesce: ::core::option::Option<bool>,
     #[prost(bool, optional, tag = "2")]
@@ -553,6 +567,7 @@ pub struct AutoIncrementingColumnPb {
 pub struct WriteRequestPb {
     #[prost(bytes = "bytes", required, tag = "1")]
     pub tablet_id: ::prost::bytes::Bytes,
+    /// The columns of `row_operations`, without ids; it may leave out columns of the table.
     #[prost(message, optional, tag = "2")]
     pub schema: ::core::option::Option<super::SchemaPb>,
     #[prost(message, optional, tag = "3")]
@@ -564,21 +579,25 @@ pub struct WriteRequestPb {
         default = "ClientPropagated"
     )]
     pub external_consistency_mode: ::core::option::Option<i32>,
+    /// The highest timestamp that the client has seen: the write gets a later one.
     #[prost(fixed64, optional, tag = "5")]
     pub propagated_timestamp: ::core::option::Option<u64>,
     #[prost(message, optional, tag = "6")]
     pub authz_token: ::core::option::Option<super::security::SignedTokenPb>,
     #[prost(int64, optional, tag = "7")]
     pub txn_id: ::core::option::Option<i64>,
+    /// From the leader to its followers only.
     #[prost(message, optional, tag = "8")]
     pub auto_incrementing_column: ::core::option::Option<AutoIncrementingColumnPb>,
 }
+/// Without `error` the request was carried out, even if each row failed.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WriteResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<TabletServerErrorPb>,
     #[prost(message, repeated, tag = "2")]
     pub per_row_errors: ::prost::alloc::vec::Vec<write_response_pb::PerRowErrorPb>,
+    /// Hybrid time of the write.
     #[prost(fixed64, optional, tag = "3")]
     pub timestamp: ::core::option::Option<u64>,
     #[prost(message, optional, tag = "4")]
@@ -588,12 +607,14 @@ pub struct WriteResponsePb {
 pub mod write_response_pb {
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct PerRowErrorPb {
+        /// Of the operation in the request, from 0.
         #[prost(int32, required, tag = "1")]
         pub row_index: i32,
         #[prost(message, required, tag = "2")]
         pub error: super::super::AppStatusPb,
     }
 }
+/// What a call cost and did.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResourceMetricsPb {
     #[prost(int64, optional, tag = "1")]
@@ -642,16 +663,20 @@ pub struct ColumnRangePredicatePb {
 pub struct NewScanRequestPb {
     #[prost(bytes = "bytes", required, tag = "1")]
     pub tablet_id: ::prost::bytes::Bytes,
+    /// Rows over the scanner's whole life.
     #[prost(uint64, optional, tag = "2")]
     pub limit: ::core::option::Option<u64>,
     #[prost(message, repeated, tag = "3")]
     pub deprecated_range_predicates: ::prost::alloc::vec::Vec<ColumnRangePredicatePb>,
     #[prost(message, repeated, tag = "13")]
     pub column_predicates: ::prost::alloc::vec::Vec<super::ColumnPredicatePb>,
+    /// Encoded key, inclusive.
     #[prost(bytes = "bytes", optional, tag = "8")]
     pub start_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Encoded key, exclusive.
     #[prost(bytes = "bytes", optional, tag = "9")]
     pub stop_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Names and types as in the table, no ids. None: rows are only counted.
     #[prost(message, repeated, tag = "4")]
     pub projected_columns: ::prost::alloc::vec::Vec<super::ColumnSchemaPb>,
     #[prost(
@@ -661,6 +686,7 @@ pub struct NewScanRequestPb {
         default = "ReadLatest"
     )]
     pub read_mode: ::core::option::Option<i32>,
+    /// With `snap_timestamp`: what changed between the two.
     #[prost(fixed64, optional, tag = "16")]
     pub snap_start_timestamp: ::core::option::Option<u64>,
     #[prost(fixed64, optional, tag = "6")]
@@ -676,25 +702,31 @@ pub struct NewScanRequestPb {
         default = "Unordered"
     )]
     pub order_mode: ::core::option::Option<i32>,
+    /// Goes on behind this encoded key, on this server or another.
     #[prost(bytes = "bytes", optional, tag = "12")]
     pub last_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Of `RowFormatFlags`.
     #[prost(uint64, optional, tag = "14", default = "0")]
     pub row_format_flags: ::core::option::Option<u64>,
     #[prost(message, optional, tag = "15")]
     pub authz_token: ::core::option::Option<super::security::SignedTokenPb>,
 }
+/// Either a new scan or the next call on a scanner.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScanRequestPb {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub scanner_id: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(message, optional, tag = "2")]
     pub new_scan_request: ::core::option::Option<NewScanRequestPb>,
+    /// 0 on the first call, then one more each time.
     #[prost(uint32, optional, tag = "3")]
     pub call_seq_id: ::core::option::Option<u32>,
+    /// About how much to answer. 0 on a new scan: only open it.
     #[prost(uint32, optional, tag = "4")]
     pub batch_size_bytes: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "5")]
     pub close_scanner: ::core::option::Option<bool>,
+    /// For the server's logs.
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub query_id: ::core::option::Option<::prost::bytes::Bytes>,
 }
@@ -702,8 +734,10 @@ pub struct ScanRequestPb {
 pub struct ScanResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<TabletServerErrorPb>,
+    /// Absent if the first answer was the last one too.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub scanner_id: ::core::option::Option<::prost::bytes::Bytes>,
+    /// False: the scanner is closed. True does not promise another row.
     #[prost(bool, optional, tag = "3")]
     pub has_more_results: ::core::option::Option<bool>,
     #[prost(message, optional, tag = "4")]
@@ -712,6 +746,7 @@ pub struct ScanResponsePb {
     pub columnar_data: ::core::option::Option<super::ColumnarRowBlockPb>,
     #[prost(fixed64, optional, tag = "6")]
     pub snap_timestamp: ::core::option::Option<u64>,
+    /// Of ordered scans: where to go on elsewhere.
     #[prost(bytes = "bytes", optional, tag = "7")]
     pub last_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(message, optional, tag = "8")]
@@ -719,6 +754,7 @@ pub struct ScanResponsePb {
     #[prost(fixed64, optional, tag = "9")]
     pub propagated_timestamp: ::core::option::Option<u64>,
 }
+/// Postpones the scanner's end by idleness.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ScannerKeepAliveRequestPb {
     #[prost(bytes = "bytes", required, tag = "1")]
@@ -739,6 +775,7 @@ pub struct SplitKeyRangeRequestPb {
     pub stop_primary_key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(uint64, optional, tag = "4")]
     pub target_chunk_size_bytes: ::core::option::Option<u64>,
+    /// Those whose size counts; none: all.
     #[prost(message, repeated, tag = "5")]
     pub columns: ::prost::alloc::vec::Vec<super::ColumnSchemaPb>,
     #[prost(message, optional, tag = "6")]
@@ -751,6 +788,7 @@ pub struct SplitKeyRangeResponsePb {
     #[prost(message, repeated, tag = "2")]
     pub ranges: ::prost::alloc::vec::Vec<super::KeyRangePb>,
 }
+/// Exactly one of the first two.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ChecksumRequestPb {
     #[prost(message, optional, tag = "1")]
@@ -775,6 +813,7 @@ pub struct ContinueChecksumRequestPb {
 pub struct ChecksumResponsePb {
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<TabletServerErrorPb>,
+    /// Of all rows so far.
     #[prost(uint64, optional, tag = "2")]
     pub checksum: ::core::option::Option<u64>,
     #[prost(bytes = "bytes", optional, tag = "3")]
@@ -788,10 +827,12 @@ pub struct ChecksumResponsePb {
     #[prost(message, optional, tag = "7")]
     pub resource_metrics: ::core::option::Option<ResourceMetricsPb>,
 }
+/// Bits. The two layouts exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RowFormatFlags {
     NoFlags = 0,
+    /// Row-wise layout: eight zero bytes behind each UNIXTIME_MICROS.
     PadUnixTimeMicrosTo16Bytes = 1,
     ColumnarLayout = 2,
 }
@@ -817,6 +858,7 @@ impl RowFormatFlags {
         }
     }
 }
+/// Extension 102 of `kudu.rpc.ErrorStatusPB`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TabletCopyErrorPb {
     #[prost(
@@ -900,6 +942,7 @@ pub struct BeginTabletCopySessionResponsePb {
     pub session_idle_timeout_millis: u64,
     #[prost(message, optional, tag = "3")]
     pub superblock: ::core::option::Option<super::tablet::TabletSuperBlockPb>,
+    /// Log segments to fetch.
     #[prost(uint64, repeated, packed = "false", tag = "4")]
     pub wal_segment_seqnos: ::prost::alloc::vec::Vec<u64>,
     #[prost(message, required, tag = "5")]
@@ -992,6 +1035,7 @@ pub struct DataChunkPb {
     pub offset: u64,
     #[prost(bytes = "bytes", required, tag = "2")]
     pub data: ::prost::bytes::Bytes,
+    /// CRC-32C of `data`.
     #[prost(fixed32, required, tag = "3")]
     pub crc32: u32,
     #[prost(int64, required, tag = "4")]
