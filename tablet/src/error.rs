@@ -1,0 +1,84 @@
+//! Errors, one enum an operation.
+
+use schema::{PartitionError, PredicateError};
+use schema::timestamp::ClockError;
+
+/// A tablet that cannot be opened as it is described.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Tables have column ids; a client's schema has none.
+    #[error("the schema of a tablet needs column ids")]
+    NoColumnIds,
+    /// Rows are found by their key.
+    #[error("the schema of a tablet needs a primary key")]
+    NoPrimaryKey,
+    /// Not done yet.
+    #[error("auto-incrementing column '{column}' is not supported yet")]
+    AutoIncrementing {
+        /// The column.
+        column: String,
+    },
+    /// The partitions do not fit the schema.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+}
+
+impl OpenError {
+    /// Always false: the description is wrong.
+    pub const fn is_retriable(&self) -> bool {
+        false
+    }
+}
+
+/// A batch of which nothing was written.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The client's view of the partitions is wrong or old.
+    #[error("Row not in tablet partition")]
+    RowNotInPartition {
+        /// Which operation of the batch, from 0.
+        index: u32,
+    },
+    /// The client's propagated timestamp cannot be believed.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The tablet has no numbers left for row versions.
+    #[error("the tablet holds the most row versions it can (4294967295)")]
+    Full,
+}
+
+impl WriteError {
+    /// Always false: the same batch fails again. (After [`WriteError::RowNotInPartition`], look the row up anew.)
+    pub const fn is_retriable(&self) -> bool {
+        false
+    }
+}
+
+/// A scan that cannot be opened or read.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// The caller's fault.
+    #[error("no column number {index}, the tablet has {columns}")]
+    NoSuchColumn {
+        /// The projected index.
+        index: usize,
+        /// Columns of the tablet.
+        columns: usize,
+    },
+    /// A predicate does not fit its column.
+    #[error(transparent)]
+    Predicate(#[from] PredicateError),
+    /// The snapshot is further ahead than clocks may differ.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+}
+
+impl ScanError {
+    /// Always false: the same scan fails again.
+    pub const fn is_retriable(&self) -> bool {
+        false
+    }
+}

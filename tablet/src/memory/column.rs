@@ -1,0 +1,252 @@
+//! The cells of one column: a growing buffer, and views of it and of sealed columns.
+
+use schema::{ColumnData, ColumnSlice};
+
+use super::bits;
+
+/// How the cells of a column are stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Bytes of a cell; `None` for columns of variable length.
+    pub(crate) width: Option<usize>,
+    /// Whether a bitmap (LSB first, 1 = not null) goes with the cells.
+    pub(crate) nullable: bool,
+}
+
+impl Layout {
+    pub(crate) fn of(column: &schema::Column) -> Self {
+        let width = (!column.data_type.is_varlen()).then(|| column.data_type.cell_size());
+        Self { width, nullable: column.nullable }
+    }
+
+    /// What a cell weighs in a row-wise answer, strings without their content.
+    pub(crate) fn row_bytes(self) -> usize {
+        self.width.unwrap_or(16)
+    }
+}
+
+/// Cells of one column, borrowed from a buffer or from a sealed chunk.
+#[derive(Clone, Copy)]
+pub(crate) struct Cells<'a> {
+    pub(crate) layout: Layout,
+    data: &'a [u8],
+    varlen: &'a [u8],
+    non_null: Option<&'a [u8]>,
+}
+
+impl<'a> Cells<'a> {
+    pub(crate) fn of(layout: Layout, column: &'a ColumnData) -> Self {
+        Self {
+            layout,
+            data: &column.data,
+            varlen: column.varlen.as_deref().unwrap_or_default(),
+            non_null: column.non_null.as_deref(),
+        }
+    }
+
+    /// The raw bytes of a cell, `None` for NULL.
+    pub(crate) fn cell(&self, row: usize) -> Option<&'a [u8]> {
+        if self.non_null.is_some_and(|bitmap| !bits::get(bitmap, row)) {
+            return None;
+        }
+        Some(match self.layout.width {
+            Some(width) => &self.data[row * width..][..width],
+            None => &self.varlen[self.offset(row)..self.offset(row + 1)],
+        })
+    }
+
+    /// Part of the column for predicates; `start` is a multiple of 8.
+    pub(crate) fn page(&self, start: usize, len: usize) -> ColumnSlice<'a> {
+        let data = match self.layout.width {
+            Some(width) => &self.data[start * width..(start + len) * width],
+            None => &self.data[start * 4..(start + len + 1) * 4],
+        };
+        ColumnSlice {
+            rows: len,
+            data,
+            varlen: self.layout.width.is_none().then_some(self.varlen),
+            non_null: self.non_null.map(|bitmap| &bitmap[start / 8..(start + len).div_ceil(8)]),
+        }
+    }
+
+    /// Where the content of string `row` starts in the heap.
+    fn offset(&self, row: usize) -> usize {
+        offset_at(self.data, row)
+    }
+
+    /// Bytes of string content in a range of rows; 0 for fixed cells.
+    pub(crate) fn content_bytes(&self, start: usize, len: usize) -> usize {
+        if self.layout.width.is_some() { 0 } else { self.offset(start + len) - self.offset(start) }
+    }
+}
+
+/// Cells of one column that can still grow.
+#[derive(Debug)]
+pub(crate) struct ColumnBuffer {
+    layout: Layout,
+    rows: usize,
+    data: Vec<u8>,
+    varlen: Vec<u8>,
+    non_null: Option<Vec<u8>>,
+}
+
+impl ColumnBuffer {
+    pub(crate) fn new(layout: Layout) -> Self {
+        let data = if layout.width.is_none() { vec![0; 4] } else { Vec::new() };
+        Self { layout, rows: 0, data, varlen: Vec::new(), non_null: layout.nullable.then(Vec::new) }
+    }
+
+    pub(crate) fn with_capacity(layout: Layout, rows: usize) -> Self {
+        let mut buffer = Self::new(layout);
+        buffer.data.reserve_exact(rows * layout.width.unwrap_or(4));
+        if let Some(bitmap) = &mut buffer.non_null {
+            bitmap.reserve_exact(rows.div_ceil(8));
+        }
+        buffer
+    }
+
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.len() + self.varlen.len() + self.non_null.as_ref().map_or(0, Vec::len)
+    }
+
+    pub(crate) fn cells(&self) -> Cells<'_> {
+        Cells { layout: self.layout, data: &self.data, varlen: &self.varlen, non_null: self.non_null.as_deref() }
+    }
+
+    pub(crate) fn push(&mut self, cell: Option<&[u8]>) {
+        if let Some(bitmap) = &mut self.non_null {
+            bits::push(bitmap, self.rows, cell.is_some());
+        }
+        match (self.layout.width, cell) {
+            (Some(_), Some(bytes)) => self.data.extend_from_slice(bytes),
+            (Some(width), None) => self.data.resize(self.data.len() + width, 0),
+            (None, bytes) => {
+                self.varlen.extend_from_slice(bytes.unwrap_or_default());
+                self.data.extend_from_slice(&(self.varlen.len() as u32).to_le_bytes());
+            }
+        }
+        self.rows += 1;
+    }
+
+    /// Appends a copy of the cell of an earlier row of this buffer.
+    pub(crate) fn push_again(&mut self, row: usize) {
+        if self.non_null.as_ref().is_some_and(|bitmap| !bits::get(bitmap, row)) {
+            return self.push(None);
+        }
+        if let Some(bitmap) = &mut self.non_null {
+            bits::push(bitmap, self.rows, true);
+        }
+        match self.layout.width {
+            Some(width) => self.data.extend_from_within(row * width..(row + 1) * width),
+            None => {
+                self.varlen.extend_from_within(offset_at(&self.data, row)..offset_at(&self.data, row + 1));
+                self.data.extend_from_slice(&(self.varlen.len() as u32).to_le_bytes());
+            }
+        }
+        self.rows += 1;
+    }
+
+    /// Appends `len` neighbouring cells.
+    pub(crate) fn push_range(&mut self, from: Cells<'_>, start: usize, len: usize) {
+        if let (Some(bitmap), Some(source)) = (&mut self.non_null, from.non_null) {
+            bits::push_range(bitmap, self.rows, source, start, len);
+        }
+        match self.layout.width {
+            Some(width) => self.data.extend_from_slice(&from.data[start * width..(start + len) * width]),
+            None => {
+                let first = from.offset(start);
+                let shift = (self.varlen.len() as u32).wrapping_sub(first as u32);
+                self.varlen.extend_from_slice(&from.varlen[first..from.offset(start + len)]);
+                let offsets = from.data[(start + 1) * 4..(start + len + 1) * 4].as_chunks::<4>().0;
+                self.data.extend(
+                    offsets.iter().flat_map(|o| u32::from_le_bytes(*o).wrapping_add(shift).to_le_bytes()),
+                );
+            }
+        }
+        self.rows += len;
+    }
+
+    /// Appends the cells of the given rows.
+    pub(crate) fn push_rows(&mut self, from: Cells<'_>, rows: &[u32]) {
+        match (self.layout.width, from.non_null) {
+            (Some(4), None) => self.gather::<4>(from.data, rows),
+            (Some(8), None) => self.gather::<8>(from.data, rows),
+            _ => rows.iter().for_each(|&row| self.push(from.cell(row as usize))),
+        }
+    }
+
+    fn gather<const N: usize>(&mut self, data: &[u8], rows: &[u32]) {
+        let cells = data.as_chunks::<N>().0;
+        self.data.extend(rows.iter().flat_map(|&row| cells[row as usize]));
+        self.rows += rows.len();
+    }
+
+    /// A copy of the first `rows` cells.
+    pub(crate) fn copy(&self, rows: usize) -> ColumnData {
+        let mut copy = Self::with_capacity(self.layout, rows);
+        copy.push_range(self.cells(), 0, rows);
+        copy.seal()
+    }
+
+    /// Ends growth; gives spare memory back.
+    pub(crate) fn seal(mut self) -> ColumnData {
+        let varlen = self.layout.width.is_none();
+        if varlen && self.rows == 0 {
+            self.data.clear();
+        }
+        self.data.shrink_to_fit();
+        self.varlen.shrink_to_fit();
+        ColumnData {
+            data: self.data.into(),
+            varlen: varlen.then(|| self.varlen.into()),
+            non_null: self.non_null.map(Into::into),
+        }
+    }
+
+    /// Ends growth and keeps spare memory: for answers that are soon gone.
+    pub(crate) fn finish(mut self) -> ColumnData {
+        let varlen = self.layout.width.is_none();
+        if varlen && self.rows == 0 {
+            self.data.clear();
+        }
+        ColumnData {
+            data: self.data.into(),
+            varlen: varlen.then(|| self.varlen.into()),
+            non_null: self.non_null.map(Into::into),
+        }
+    }
+}
+
+/// `len` cells of a sealed column from row `start` on: fixed cells and string content are shared, not copied.
+pub(crate) fn slice(layout: Layout, column: &ColumnData, start: usize, len: usize) -> ColumnData {
+    let non_null = column.non_null.as_ref().map(|bitmap| {
+        if start % 8 == 0 {
+            return bitmap.slice(start / 8..(start + len).div_ceil(8));
+        }
+        let mut shifted = Vec::with_capacity(len.div_ceil(8));
+        bits::push_range(&mut shifted, 0, bitmap, start, len);
+        shifted.into()
+    });
+    match (layout.width, &column.varlen) {
+        (Some(width), _) => {
+            ColumnData { data: column.data.slice(start * width..(start + len) * width), varlen: None, non_null }
+        }
+        (None, None) => ColumnData { data: column.data.clone(), varlen: None, non_null },
+        (None, Some(heap)) => {
+            let (first, end) = (offset_at(&column.data, start), offset_at(&column.data, start + len));
+            let offsets = column.data[start * 4..(start + len + 1) * 4].as_chunks::<4>().0;
+            let rebased: Vec<u8> = offsets
+                .iter()
+                .flat_map(|o| u32::from_le_bytes(*o).wrapping_sub(first as u32).to_le_bytes())
+                .collect();
+            ColumnData { data: rebased.into(), varlen: Some(heap.slice(first..end)), non_null }
+        }
+    }
+}
+
+fn offset_at(offsets: &[u8], row: usize) -> usize {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&offsets[row * 4..][..4]);
+    u32::from_le_bytes(bytes) as usize
+}

@@ -1,0 +1,52 @@
+//! When rows of a chunk ended: one atomic timestamp a row, in pages made on first use.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::CHUNK_ROWS;
+
+/// Rows whose end is stored together.
+pub(crate) const PAGE_ROWS: usize = 1024;
+
+const ALIVE: u64 = u64::MAX;
+
+type Page = Box<[AtomicU64]>;
+
+/// The end of each row version of one chunk.
+///
+/// Readers share it with the writer: an end that is set later is never before a reader's snapshot, so a plain load is
+/// enough. The lock under which a view is taken orders the ends that are.
+#[derive(Debug)]
+pub(crate) struct Tombstones {
+    pages: Box<[OnceLock<Page>]>,
+}
+
+impl Tombstones {
+    pub(crate) fn new() -> Self {
+        Self { pages: (0..CHUNK_ROWS / PAGE_ROWS).map(|_| OnceLock::new()).collect() }
+    }
+
+    pub(crate) fn set(&self, row: usize, end: u64) {
+        let page = self.pages[row / PAGE_ROWS]
+            .get_or_init(|| (0..PAGE_ROWS).map(|_| AtomicU64::new(ALIVE)).collect());
+        page[row % PAGE_ROWS].store(end, Ordering::Release);
+    }
+
+    /// The ends of the page's rows; `None` while all of them live.
+    pub(crate) fn page(&self, page: usize) -> Option<PageEnds<'_>> {
+        self.pages[page].get().map(|ends| PageEnds { ends })
+    }
+}
+
+/// The ends of the rows of one page.
+#[derive(Clone, Copy)]
+pub(crate) struct PageEnds<'a> {
+    ends: &'a [AtomicU64],
+}
+
+impl PageEnds<'_> {
+    /// Whether a snapshot at `snapshot` still shows the row (counted in the page).
+    pub(crate) fn shows(&self, row: usize, snapshot: u64) -> bool {
+        self.ends[row].load(Ordering::Acquire) >= snapshot
+    }
+}

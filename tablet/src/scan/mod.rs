@@ -1,0 +1,10 @@
+//! Scans: what is asked for, which rows pass, in which order, and the blocks they end up in.
+
+pub(crate) mod block;
+pub(crate) mod filter;
+pub(crate) mod order;
+pub(crate) mod scanner;
+pub(crate) mod spec;
+
+/// Rows added between two looks at the limits.
+pub(crate) const STEP_ROWS: usize = 128;

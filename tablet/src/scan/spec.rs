@@ -1,0 +1,24 @@
+//! What a scan is asked for.
+
+use schema::{Predicate, Timestamp};
+
+/// A scan of one tablet. The default reads all rows of the newest snapshot and gives no column of them (a count).
+#[derive(Clone, Debug, Default)]
+pub struct ScanSpec {
+    /// Columns of the result, in this order, as indexes into the tablet's schema. Repeats are allowed.
+    pub projection: Vec<usize>,
+    /// All of them must hold.
+    pub predicates: Vec<Predicate>,
+    /// Shows the writes whose timestamp is below; `None` shows all that were done when the scan was opened.
+    pub snapshot: Option<Timestamp>,
+    /// Encoded primary key, inclusive.
+    pub lower_key: Option<Vec<u8>>,
+    /// Encoded primary key, exclusive.
+    pub upper_key: Option<Vec<u8>>,
+    /// Encoded primary key of the last row already seen, exclusive; wins over `lower_key`.
+    pub last_key: Option<Vec<u8>>,
+    /// Gives rows in the order of their primary keys.
+    pub ordered: bool,
+    /// Rows at most; `Some(0)` gives none.
+    pub limit: Option<u64>,
+}

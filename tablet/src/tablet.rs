@@ -1,0 +1,268 @@
+//! The tablet: its description, writes, scans and figures.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use foldhash::quality::RandomState;
+use parking_lot::{Mutex, RwLock};
+use schema::partition::Partitioner;
+use schema::{Cell, HybridClock, Ops, Partition, PartitionSchema, Schema, Timestamp};
+
+use crate::memory::column::Layout;
+use crate::memory::index::{KeyIndex, RowId};
+use crate::memory::rows::{Rows, Source};
+use crate::scan::filter::Filter;
+use crate::scan::scanner::Scanner;
+use crate::write::outcome::WriteOutcome;
+use crate::write::plan::{Plan, plan};
+use crate::write::summary::Summary;
+use crate::{OpenError, ScanError, ScanSpec, WriteError};
+
+/// What a tablet is.
+#[derive(Clone, Debug)]
+pub struct TabletOptions {
+    /// 32 hex characters in a cluster; any text here.
+    pub id: String,
+    /// The table it belongs to.
+    pub table_id: String,
+    /// For messages.
+    pub table_name: String,
+    /// With column ids.
+    pub schema: Schema,
+    /// How the table is cut into tablets.
+    pub partition_schema: PartitionSchema,
+    /// Which of its rows are here.
+    pub partition: Partition,
+    /// Raised by each alteration of the table.
+    pub schema_version: u32,
+}
+
+/// Figures of a tablet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Rows that a scan of the newest snapshot shows.
+    pub live_rows: u64,
+    /// Bytes of rows and of the key index in memory, superseded row versions included.
+    pub memory_bytes: u64,
+    /// Bytes in files; 0 for now.
+    pub on_disk_bytes: u64,
+}
+
+/// One replica of one tablet, shared by threads.
+///
+/// Writes follow each other; scans read a snapshot and wait for writers only while one appends a decided batch.
+#[derive(Debug)]
+pub struct Tablet {
+    options: TabletOptions,
+    layouts: Arc<[Layout]>,
+    clock: Arc<HybridClock>,
+    partitioner: Partitioner,
+    hasher: RandomState,
+    /// Held while a batch is decided and appended.
+    index: Mutex<KeyIndex>,
+    rows: RwLock<Rows>,
+}
+
+impl Tablet {
+    /// Opens an empty tablet. Timestamps come from `clock`, which the tablets of a server share.
+    ///
+    /// # Errors
+    /// The description is wrong: no column ids, no key, an auto-incrementing column, or impossible partitions.
+    pub fn open(options: TabletOptions, clock: Arc<HybridClock>) -> Result<Self, OpenError> {
+        let schema = &options.schema;
+        if schema.ids().is_none() {
+            return Err(OpenError::NoColumnIds);
+        }
+        if schema.key_columns() == 0 {
+            return Err(OpenError::NoPrimaryKey);
+        }
+        if let Some(column) = schema.columns().iter().find(|column| column.auto_incrementing) {
+            return Err(OpenError::AutoIncrementing { column: column.name.clone() });
+        }
+        let partitioner = options.partition_schema.partitioner(schema)?;
+        let layouts: Arc<[Layout]> = schema.columns().iter().map(Layout::of).collect();
+        Ok(Self {
+            rows: RwLock::new(Rows::new(Arc::clone(&layouts))),
+            layouts,
+            clock,
+            partitioner,
+            hasher: RandomState::default(),
+            index: Mutex::new(KeyIndex::new()),
+            options,
+        })
+    }
+
+    /// Writes a batch in order. Rows fail alone; an error means that nothing was written.
+    ///
+    /// `propagated` is the newest timestamp the writer has seen: the batch gets a later one. `now_micros` is the
+    /// physical time since the Unix epoch.
+    ///
+    /// # Errors
+    /// A row of another partition, a propagated timestamp too far ahead, or a tablet that is full.
+    pub fn write(
+        &self,
+        ops: &Ops<'_>,
+        propagated: Option<Timestamp>,
+        now_micros: u64,
+    ) -> Result<WriteOutcome, WriteError> {
+        if let Some(seen) = propagated {
+            self.clock.update(seen, now_micros)?;
+        }
+        let summaries = self.summaries(ops)?;
+        let mut index = self.index.lock();
+        let plan = {
+            let rows = self.rows.read();
+            if (RowId::MAX - rows.next_row()) as usize <= ops.len() {
+                return Err(WriteError::Full);
+            }
+            plan(&self.options.schema, &rows, &mut index, ops, summaries)
+        };
+        let timestamp = self.publish(ops, &plan, now_micros);
+        drop(index);
+        Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
+    }
+
+    /// Opens a scan of one snapshot. `now_micros` is the physical time since the Unix epoch.
+    ///
+    /// # Errors
+    /// A column that is not there, a predicate that does not fit its column, or a snapshot too far ahead.
+    pub fn scan(&self, spec: ScanSpec, now_micros: u64) -> Result<Scanner, ScanError> {
+        let schema = &self.options.schema;
+        if let Some(&index) = spec.projection.iter().find(|&&index| index >= schema.len()) {
+            return Err(ScanError::NoSuchColumn { index, columns: schema.len() });
+        }
+        let mut filter = Filter::new(schema, &spec)?;
+        let mut needed = vec![false; schema.len()];
+        needed[..schema.key_columns()].fill(true);
+        spec.projection.iter().copied().chain(filter.columns()).for_each(|column| needed[column] = true);
+
+        let view = {
+            let rows = self.rows_for_reading();
+            let snapshot = match spec.snapshot {
+                // Under the lock: a batch that is appended later gets a later timestamp.
+                Some(at) => {
+                    self.clock.update(Timestamp(at.0.saturating_sub(1)), now_micros)?;
+                    at.0
+                }
+                None => rows.last_commit + 1,
+            };
+            filter.snapshot = snapshot;
+            rows.view(snapshot, |column| needed[column])
+        };
+        let (schema, layouts) = (schema.clone(), Arc::clone(&self.layouts));
+        Ok(Scanner::new(schema, layouts, spec.projection, view, filter, spec.limit, spec.ordered))
+    }
+
+    /// Moves rows out of the part of the memory that grows. Once tablets have files, this writes one.
+    ///
+    /// # Errors
+    /// None for now.
+    pub fn flush(&self) -> std::io::Result<()> {
+        self.rows.write().seal();
+        Ok(())
+    }
+
+    /// Figures of this moment.
+    pub fn statistics(&self) -> Statistics {
+        let index_bytes = self.index.lock().bytes();
+        let rows = self.rows.read();
+        Statistics {
+            live_rows: rows.live,
+            memory_bytes: (rows.bytes() + index_bytes) as u64,
+            on_disk_bytes: 0,
+        }
+    }
+
+    /// The description the tablet was opened with.
+    pub fn options(&self) -> &TabletOptions {
+        &self.options
+    }
+
+    /// The tablet's columns.
+    pub fn schema(&self) -> &Schema {
+        &self.options.schema
+    }
+
+    /// Which rows are here.
+    pub fn partition(&self) -> &Partition {
+        &self.options.partition
+    }
+
+    /// Reads all operations once and checks that their rows belong here.
+    fn summaries(&self, ops: &Ops<'_>) -> Result<Vec<Summary>, WriteError> {
+        let schema = &self.options.schema;
+        let mut cursor = ops.cursor();
+        let mut summaries = Vec::with_capacity(ops.len());
+        let mut key = Vec::new();
+        while let Some(op) = cursor.next_op() {
+            let summary = Summary::of(schema, &op, |key| self.hash(key));
+            if summary.error.is_none() && !self.is_here(op.cells, &mut key) {
+                return Err(WriteError::RowNotInPartition { index: summaries.len() as u32 });
+            }
+            summaries.push(summary);
+        }
+        Ok(summaries)
+    }
+
+    fn hash(&self, key: &[Cell<'_>]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        for cell in key.iter().filter_map(|cell| cell.value()) {
+            hasher.write(cell);
+            hasher.write_usize(cell.len());
+        }
+        hasher.finish()
+    }
+
+    fn is_here(&self, cells: &[Cell<'_>], key: &mut Vec<u8>) -> bool {
+        let partition = &self.options.partition;
+        if partition.start.is_empty() && partition.end.is_empty() {
+            return true;
+        }
+        key.clear();
+        self.partitioner.encode(cells, key).is_ok() && partition.contains(key)
+    }
+
+    /// Appends what was decided and ends what it replaces, all at one timestamp.
+    fn publish(&self, ops: &Ops<'_>, plan: &Plan, now_micros: u64) -> Timestamp {
+        let schema = &self.options.schema;
+        let mut cells = Vec::with_capacity(schema.len());
+        let mut rows = self.rows.write();
+        // Under the lock: who reads at a snapshot after this timestamp sees the batch.
+        let timestamp = self.clock.now(now_micros);
+        for new in &plan.rows {
+            ops.read(new.op as usize, &mut cells);
+            rows.append(timestamp.0, |column| match (cells[column], new.base) {
+                (Cell::Unset, Some(base)) => Source::Row(base),
+                (Cell::Value(_) | Cell::Null, Some(base))
+                    if new.keep_immutable && schema.columns()[column].immutable =>
+                {
+                    Source::Row(base)
+                }
+                (Cell::Unset, None) => Source::Bytes(ops.default_cell(column).value()),
+                (cell, _) => Source::Bytes(cell.value()),
+            });
+        }
+        for &row in &plan.ended {
+            rows.end(row, timestamp.0);
+        }
+        rows.live = rows.live + plan.inserted - plan.deleted;
+        rows.last_commit = timestamp.0;
+        timestamp
+    }
+
+    /// A tail that has grown is made a chunk that readers share, unless a writer is at work.
+    fn rows_for_reading(&self) -> parking_lot::RwLockReadGuard<'_, Rows> {
+        let rows = self.rows.read();
+        if !rows.worth_sealing() {
+            return rows;
+        }
+        drop(rows);
+        if let Some(mut rows) = self.rows.try_write() {
+            if rows.worth_sealing() {
+                rows.seal();
+            }
+            return parking_lot::RwLockWriteGuard::downgrade(rows);
+        }
+        self.rows.read()
+    }
+}

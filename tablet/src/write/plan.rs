@@ -1,0 +1,164 @@
+//! What a batch does to each row, decided before anything is written.
+
+use schema::{Cell, OpKind, Ops, Schema};
+
+use super::outcome::{RowError, RowErrorKind, WriteMetrics};
+use super::summary::Summary;
+use crate::memory::index::{KeyIndex, RowId};
+use crate::memory::rows::Rows;
+
+/// A row version to append.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRow {
+    /// The operation that gives the cells.
+    pub(crate) op: u32,
+    /// The version it replaces, which gives the others.
+    pub(crate) base: Option<RowId>,
+    /// Whether immutable cells stay as they are although the operation sets them.
+    pub(crate) keep_immutable: bool,
+}
+
+/// The effect of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) rows: Vec<NewRow>,
+    pub(crate) ended: Vec<RowId>,
+    pub(crate) inserted: u64,
+    pub(crate) deleted: u64,
+    pub(crate) errors: Vec<RowError>,
+    pub(crate) metrics: WriteMetrics,
+}
+
+/// Decides the operations in order. The index is brought up to date on the way: what a later operation of the batch
+/// finds there is what the earlier ones left.
+pub(crate) fn plan(
+    schema: &Schema,
+    stored: &Rows,
+    index: &mut KeyIndex,
+    ops: &Ops<'_>,
+    summaries: Vec<Summary>,
+) -> Plan {
+    let first_new = stored.next_row();
+    let mut planner = Planner { schema, stored, index, ops, first_new, plan: Plan::default() };
+    let mut cells = (Vec::new(), Vec::new());
+    for (number, summary) in summaries.into_iter().enumerate() {
+        let number = number as u32;
+        let done = match summary.error {
+            None => planner.apply(number, &summary, &mut cells),
+            Some(kind) => Err(kind),
+        };
+        if let Err(kind) = done {
+            planner.plan.errors.push(RowError { index: number, kind });
+        }
+    }
+    planner.plan
+}
+
+struct Planner<'p, 'a> {
+    schema: &'p Schema,
+    stored: &'p Rows,
+    index: &'p mut KeyIndex,
+    ops: &'p Ops<'a>,
+    /// The first row version of this batch.
+    first_new: RowId,
+    plan: Plan,
+}
+
+/// Cells of the operation at hand, and of an earlier one of the batch.
+type Scratch<'a> = (Vec<Cell<'a>>, Vec<Cell<'a>>);
+
+impl<'a> Planner<'_, 'a> {
+    fn apply(&mut self, number: u32, op: &Summary, cells: &mut Scratch<'a>) -> Result<(), RowErrorKind> {
+        let found = self.find(number, op.hash, cells);
+        let metrics = &mut self.plan.metrics;
+        match (op.kind, found) {
+            (OpKind::Insert, Some(_)) => return Err(RowErrorKind::AlreadyPresent),
+            (OpKind::InsertIgnore, Some(_)) => metrics.insert_ignore_errors += 1,
+            (OpKind::Insert | OpKind::InsertIgnore, None) => {
+                metrics.successful_inserts += 1;
+                self.insert(number, op.hash);
+            }
+            (OpKind::Update | OpKind::Delete, None) => return Err(RowErrorKind::NotFound),
+            (OpKind::UpdateIgnore, None) => metrics.update_ignore_errors += 1,
+            (OpKind::DeleteIgnore, None) => metrics.delete_ignore_errors += 1,
+            (OpKind::Update | OpKind::UpdateIgnore, Some(row)) => {
+                if op.passed_over {
+                    metrics.update_ignore_errors += 1;
+                } else {
+                    metrics.successful_updates += 1;
+                }
+                self.replace(number, op.hash, row, false);
+            }
+            (OpKind::Upsert | OpKind::UpsertIgnore, None) => {
+                metrics.successful_upserts += 1;
+                self.insert(number, op.hash);
+            }
+            (OpKind::Upsert | OpKind::UpsertIgnore, Some(row)) => {
+                match op.sets_immutable {
+                    Some(column) if op.kind == OpKind::Upsert => {
+                        let column = self.schema.columns()[column as usize].name.clone();
+                        return Err(RowErrorKind::Immutable { column });
+                    }
+                    Some(_) => metrics.upsert_ignore_errors += 1,
+                    None => metrics.successful_upserts += 1,
+                }
+                if op.sets {
+                    self.replace(number, op.hash, row, op.kind == OpKind::UpsertIgnore);
+                }
+            }
+            (OpKind::Delete | OpKind::DeleteIgnore, Some(row)) => {
+                metrics.successful_deletes += 1;
+                self.plan.deleted += 1;
+                self.plan.ended.push(row);
+                self.index.remove(op.hash, row);
+            }
+            // The decoder lets no other kind into a write.
+            (
+                OpKind::SplitRow
+                | OpKind::RangeLowerBound
+                | OpKind::RangeUpperBound
+                | OpKind::ExclusiveRangeLowerBound
+                | OpKind::InclusiveRangeUpperBound,
+                _,
+            ) => {}
+        }
+        Ok(())
+    }
+
+    /// The live version of the operation's key.
+    fn find(&self, number: u32, hash: u64, (cells, earlier): &mut Scratch<'a>) -> Option<RowId> {
+        let mut read = false;
+        self.index.find(hash, |row| {
+            if !read {
+                read = self.ops.read(number as usize, cells).is_some();
+            }
+            let staged = row.checked_sub(self.first_new).map(|i| self.plan.rows[i as usize].op);
+            if let Some(op) = staged {
+                self.ops.read(op as usize, earlier);
+            }
+            (0..self.schema.key_columns()).all(|column| {
+                let stored = match staged {
+                    Some(_) => earlier[column].value(),
+                    None => self.stored.cell(row, column),
+                };
+                stored == cells[column].value()
+            })
+        })
+    }
+
+    fn next_row(&self) -> RowId {
+        self.first_new + self.plan.rows.len() as u32
+    }
+
+    fn insert(&mut self, op: u32, hash: u64) {
+        self.index.insert(hash, self.next_row());
+        self.plan.inserted += 1;
+        self.plan.rows.push(NewRow { op, base: None, keep_immutable: false });
+    }
+
+    fn replace(&mut self, op: u32, hash: u64, row: RowId, keep_immutable: bool) {
+        self.index.replace(hash, row, self.next_row());
+        self.plan.ended.push(row);
+        self.plan.rows.push(NewRow { op, base: Some(row), keep_immutable });
+    }
+}

@@ -1,0 +1,46 @@
+//! What is known of an operation without looking at any row.
+
+use schema::{Cell, Op, OpKind, Schema};
+
+use super::outcome::RowErrorKind;
+
+/// An operation in a few words; its cells are read again when they are needed.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) kind: OpKind,
+    /// Of the key cells.
+    pub(crate) hash: u64,
+    /// Sets a cell that is neither key nor immutable.
+    pub(crate) sets: bool,
+    /// The first immutable column of which it sets the cell.
+    pub(crate) sets_immutable: Option<u32>,
+    /// Cells of immutable columns were taken out of it.
+    pub(crate) passed_over: bool,
+    pub(crate) error: Option<RowErrorKind>,
+}
+
+impl Summary {
+    pub(crate) fn of(schema: &Schema, op: &Op<'_>, hash: impl FnOnce(&[Cell<'_>]) -> u64) -> Self {
+        let mut summary = Self {
+            kind: op.kind,
+            hash: 0,
+            sets: false,
+            sets_immutable: None,
+            passed_over: op.ignored_immutable,
+            error: op.fault.clone().map(RowErrorKind::from),
+        };
+        if summary.error.is_some() {
+            return summary;
+        }
+        summary.hash = hash(&op.cells[..schema.key_columns()]);
+        let rest = schema.columns().iter().zip(op.cells).enumerate().skip(schema.key_columns());
+        for (index, (column, _)) in rest.filter(|(_, (_, cell))| cell.is_set()) {
+            if column.immutable {
+                summary.sets_immutable.get_or_insert(index as u32);
+            } else {
+                summary.sets = true;
+            }
+        }
+        summary
+    }
+}
