@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Gen {
     /// Write no code, only compare: fail and name the files that are stale.
     #[arg(long)]
-    check: bool,
+    pub(crate) check: bool,
 
     /// Write the serialized FileDescriptorSet of all messages, with imports and custom options, to FILE.
     #[arg(long, value_name = "FILE")]
-    descriptor_set: Option<PathBuf>,
+    pub(crate) descriptor_set: Option<PathBuf>,
 }
 
 impl Gen {
@@ -21,8 +21,7 @@ impl Gen {
         let root = workspace();
         let generated = generate(&root.join("proto/proto"))?;
         if let Some(path) = &self.descriptor_set {
-            std::fs::write(path, &generated.descriptor_set)
-                .with_context(|| format!("{}", path.display()))?;
+            std::fs::write(path, &generated.descriptor_set).with_context(|| format!("{}", path.display()))?;
         }
         let folder = root.join("proto/src/gen");
         if self.check {

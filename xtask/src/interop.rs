@@ -1,0 +1,99 @@
+//! `cargo xtask interop`: real Kudu components, which nobody here wrote, against ours, and ours against real servers.
+
+mod cli;
+mod client;
+mod java;
+mod kit;
+mod suite;
+mod target;
+mod unix;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::step;
+pub(crate) use kit::Kit;
+use target::{Servers, Target};
+
+/// The programs that the interop runs need beside cargo.
+pub(crate) const PROGRAMS: &[&str] = &["mvn", "java", "javac", "jar", "python3"];
+
+/// Runs real Kudu components against our servers, and our client against real servers.
+#[derive(clap::Args)]
+pub(crate) struct Interop {
+    /// What to run; all of it when not given.
+    #[arg(value_enum)]
+    what: Option<What>,
+
+    /// Whose servers to run it on. `client` is always run on real ones.
+    #[arg(long, value_enum, default_value_t = Servers::Ours)]
+    on: Servers,
+
+    /// Run it on the cluster of this master, which is up already.
+    #[arg(long, value_name = "HOST:PORT")]
+    master: Option<String>,
+
+    /// Tablet servers to start.
+    #[arg(long, default_value_t = 3)]
+    tservers: usize,
+
+    /// Rows that the load generator writes.
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: u64,
+
+    /// How many times the Java client creates, opens, fills and drops a table.
+    #[arg(long, default_value_t = 500)]
+    tables: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The real kudu command line, over TCP and unix sockets.
+    Cli,
+    /// The real Java client.
+    Java,
+    /// The tests of our client on real servers.
+    Client,
+}
+
+impl Interop {
+    /// All of it, as `cargo xtask test` runs it.
+    pub(crate) fn everything() -> Interop {
+        Interop { what: None, on: Servers::Ours, master: None, tservers: 3, rows: 1_000_000, tables: 500 }
+    }
+
+    pub(crate) fn run(self) -> Result<()> {
+        let missing = step::missing(PROGRAMS);
+        if !missing.is_empty() {
+            bail!("{} missing: .ci/run installs what the interop runs need", missing.join(", "));
+        }
+        let root = step::root();
+        let kit = Kit::bring(&root)?;
+        if self.runs(What::Cli) || self.runs(What::Java) {
+            let target = match &self.master {
+                Some(master) => Target::running(&kit, master)?,
+                None => Target::start(&kit, self.on, self.tservers)?,
+            };
+            if self.runs(What::Cli) {
+                cli::run(&kit, &target, self.rows)?;
+            }
+            if self.runs(What::Java) {
+                java::run(&kit, &target, self.tables)?;
+            }
+            target.stop()?;
+        }
+        if self.runs(What::Client) {
+            let target = match &self.master {
+                Some(master) => Target::running(&kit, master)?,
+                None => Target::start(&kit, Servers::Real, self.tservers)?,
+            };
+            client::run(&target)?;
+            target.stop()?;
+        }
+        Ok(())
+    }
+
+    fn runs(&self, what: What) -> bool {
+        self.what.is_none_or(|only| only == what)
+    }
+}

@@ -1,0 +1,108 @@
+//! The cluster that an interop run works on.
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use super::Kit;
+use crate::step;
+
+/// Whose servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Servers {
+    /// Built from this checkout.
+    Ours,
+    /// Apache Kudu's own: shows that the expectations are right.
+    Real,
+}
+
+/// A cluster that is up: started for the run, or given.
+pub(crate) struct Target {
+    pub(super) master: String,
+    pub(super) tservers: Vec<TabletServer>,
+    #[cfg(feature = "cluster")]
+    started: Option<mini_cluster::MiniCluster>,
+}
+
+/// One tablet server as the master lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TabletServer {
+    pub(super) uuid: String,
+    pub(super) address: String,
+}
+
+impl Target {
+    /// The cluster of a master that is up already.
+    pub(super) fn running(kit: &Kit, master: &str) -> Result<Target> {
+        let list = step::capture(kit.kudu().args(["tserver", "list", master]))
+            .context("the cluster does not answer the real kudu command line")?;
+        let tservers = parse_list(&list);
+        if tservers.is_empty() {
+            bail!("the cluster of {master} has no tablet server");
+        }
+        Ok(Target {
+            master: master.to_owned(),
+            tservers,
+            #[cfg(feature = "cluster")]
+            started: None,
+        })
+    }
+
+    /// Starts a cluster as child processes on free ports of 127.0.0.1.
+    #[cfg(feature = "cluster")]
+    pub(super) fn start(kit: &Kit, servers: Servers, tservers: usize) -> Result<Target> {
+        let programs = match servers {
+            Servers::Ours => crate::cluster::build_servers()?,
+            Servers::Real => kit.programs(),
+        };
+        println!("interop: starting {servers:?} servers, 1 master and {tservers} tablet servers");
+        let cluster =
+            mini_cluster::MiniCluster::builder().binaries(programs).tservers(tservers).start_blocking()?;
+        let mut target = Target::running(kit, &cluster.master_address())?;
+        target.started = Some(cluster);
+        Ok(target)
+    }
+
+    /// Says that this build has no servers.
+    #[cfg(not(feature = "cluster"))]
+    pub(super) fn start(_: &Kit, _: Servers, _: usize) -> Result<Target> {
+        bail!("this xtask was built without servers; name a running cluster by --master HOST:PORT")
+    }
+
+    /// Stops what was started; an unclean end is an error.
+    pub(super) fn stop(self) -> Result<()> {
+        #[cfg(feature = "cluster")]
+        if let Some(cluster) = self.started {
+            cluster.shutdown()?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of `kudu tserver list`: ` uuid | address`, below a header and a ruler.
+fn parse_list(text: &str) -> Vec<TabletServer> {
+    text.lines()
+        .filter_map(|line| {
+            let (uuid, address) = line.split_once('|')?;
+            let uuid = uuid.trim();
+            (uuid.len() == 32)
+                .then(|| TabletServer { uuid: uuid.to_owned(), address: address.trim().to_owned() })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_list_are_read_and_its_frame_is_not() {
+        let text = "               uuid               |  rpc-addresses\n\
+                    ----------------------------------+-----------------\n \
+                    4fbd03a8c360406a9ffcce63d3bfb346 | 127.0.0.1:28052\n";
+        let expected = TabletServer {
+            uuid: "4fbd03a8c360406a9ffcce63d3bfb346".to_owned(),
+            address: "127.0.0.1:28052".to_owned(),
+        };
+        assert_eq!(parse_list(text), [expected]);
+    }
+}

@@ -1,0 +1,34 @@
+//! The comparison of our message definitions with those that the real 1.18.1 libraries carry.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::r#gen::Gen;
+use crate::interop::Kit;
+use crate::step;
+
+/// Fails when a field, type, number or method differs; needs Python and the real libraries.
+pub(crate) fn run() -> Result<()> {
+    let root = step::root();
+    let kit = Kit::bring(&root)?;
+    let ours = root.join("target/interop/ours.fds");
+    Gen { check: false, descriptor_set: Some(ours.clone()) }.run()?;
+    let environment = root.join("target/interop/python");
+    let python = environment.join("bin/python");
+    if !environment.join("complete").exists() {
+        step::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+        step::run(Command::new(&python).args(["-m", "pip", "-q", "install", "protobuf"]))?;
+        std::fs::write(environment.join("complete"), "")?;
+    }
+    step::run(
+        Command::new(&python)
+            .current_dir(&root)
+            .arg("tools/wire_contract.py")
+            .arg("--kudu")
+            .arg(kit.libraries())
+            .arg("--check")
+            .arg(&ours)
+            .args(["--allow", "proto/own_names.txt"]),
+    )
+}
