@@ -5,7 +5,7 @@ use crate::{GenerateError, Generator};
 use prost_build::Module;
 use prost_reflect::DescriptorPool;
 use prost_types::FileDescriptorSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rust text by file name: messages, enums and, through [`Markers`], the methods of each package that is ours.
 pub(crate) fn generate(
@@ -20,12 +20,13 @@ pub(crate) fn generate(
     }
     config.service_generator(Box::new(Markers::new(generator, pool)));
 
-    let requests = set
-        .file
-        .into_iter()
-        .filter(|file| generator.is_ours(file.package()))
-        .map(|file| (Module::from_protobuf_package_name(file.package()), file))
-        .collect();
-    let modules = config.generate(requests).map_err(GenerateError::Messages)?;
+    // prost wants to know the external messages too (may a oneof of them be `Copy`?), although it writes no code for them.
+    let packages: BTreeSet<_> = set.file.iter().map(|file| file.package().to_owned()).collect();
+    let requests =
+        set.file.into_iter().map(|file| (Module::from_protobuf_package_name(file.package()), file)).collect();
+    let mut modules = config.generate(requests).map_err(GenerateError::Messages)?;
+    for package in packages.iter().filter(|package| !generator.is_ours(package)) {
+        modules.remove(&Module::from_protobuf_package_name(package));
+    }
     Ok(modules.into_iter().map(|(module, text)| (module.to_file_name_or("_"), text)).collect())
 }
