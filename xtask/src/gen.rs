@@ -88,3 +88,34 @@ fn file_names(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checked_in_code_is_fresh() {
+        let generated = generate(&workspace().join("proto/proto")).unwrap();
+        assert_eq!(stale_files(&generated, &workspace().join("proto/src/gen")).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn changed_missing_and_left_over_files_are_stale_until_they_are_written() {
+        let protos = tempfile::tempdir().unwrap();
+        for package in ["a", "b"] {
+            let text =
+                format!("syntax = \"proto2\"; package {package}; message M {{ required int32 i = 1; }}");
+            std::fs::write(protos.path().join(format!("{package}.proto")), text).unwrap();
+        }
+        let generated = generate(protos.path()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.rs"), "").unwrap();
+        std::fs::write(folder.path().join("old.rs"), "").unwrap();
+        let stale = stale_files(&generated, folder.path()).unwrap();
+        assert_eq!(stale, ["proto/src/gen/old.rs", "proto/src/gen/a.rs", "proto/src/gen/b.rs"]);
+
+        write(&generated, folder.path()).unwrap();
+        assert_eq!(stale_files(&generated, folder.path()).unwrap(), [""; 0]);
+        assert_eq!(file_names(folder.path()).unwrap(), ["a.rs".to_owned(), "b.rs".to_owned()].into());
+    }
+}
