@@ -1,0 +1,191 @@
+//! Rows that a client fills in column by column.
+
+use bytes::Bytes;
+
+use crate::{
+    Cell, DataType, Schema, Value,
+    bounds::{BoundsError, check_bounds},
+};
+
+/// A row of a schema in which each column may be set, set to NULL, or left unset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartialRow {
+    schema: Schema,
+    slots: Vec<Slot>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Slot {
+    #[default]
+    Unset,
+    Null,
+    Fixed {
+        raw: [u8; 16],
+        len: u8,
+    },
+    Varlen(Bytes),
+}
+
+impl Slot {
+    fn fixed(cell: &[u8]) -> Self {
+        let mut raw = [0; 16];
+        raw.iter_mut().zip(cell).for_each(|(to, from)| *to = *from);
+        Self::Fixed { raw, len: cell.len() as u8 }
+    }
+}
+
+impl PartialRow {
+    /// A row with every column unset.
+    pub fn new(schema: &Schema) -> Self {
+        Self { schema: schema.clone(), slots: vec![Slot::Unset; schema.len()] }
+    }
+
+    /// The schema the row was made for.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Sets a column by name; see [`set_at`](Self::set_at).
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) -> Result<&mut Self, RowError> {
+        let index = self.find(name)?;
+        self.set_at(index, value)
+    }
+
+    /// Sets a column. The value may be of a type that [`Value::cast`] turns into the column's, and must be in bounds.
+    pub fn set_at(&mut self, index: usize, value: impl Into<Value>) -> Result<&mut Self, RowError> {
+        let column = self.schema.columns().get(index).ok_or(RowError::NoSuchIndex { index })?;
+        let value: Value = value.into();
+        let given = value.data_type();
+        let wrong = || RowError::Type { column: column.name.clone(), expected: column.data_type, given };
+        let raw = value.cast(column.data_type).ok_or_else(wrong)?.to_raw();
+        check_bounds(column, Cell::Value(&raw))?;
+        let varlen = column.data_type.is_varlen();
+        self.slots[index] = if varlen { Slot::Varlen(raw) } else { Slot::fixed(&raw) };
+        Ok(self)
+    }
+
+    /// Sets a raw cell of the right width. Encoded keys may hold values that no row may, such as the step behind
+    /// the last DATE, so nothing but the width is checked.
+    pub(crate) fn set_raw_at(&mut self, index: usize, raw: &[u8]) -> Option<()> {
+        let column = self.schema.columns().get(index).filter(|column| column.data_type.fits(raw))?;
+        let varlen = column.data_type.is_varlen();
+        *self.slots.get_mut(index)? =
+            if varlen { Slot::Varlen(Bytes::copy_from_slice(raw)) } else { Slot::fixed(raw) };
+        Some(())
+    }
+
+    /// Sets a nullable column to NULL.
+    pub fn set_null(&mut self, name: &str) -> Result<&mut Self, RowError> {
+        let index = self.find(name)?;
+        self.set_null_at(index)
+    }
+
+    /// Sets a nullable column to NULL.
+    pub fn set_null_at(&mut self, index: usize) -> Result<&mut Self, RowError> {
+        let column = self.schema.columns().get(index).ok_or(RowError::NoSuchIndex { index })?;
+        if !column.nullable {
+            return Err(RowError::NotNullable { column: column.name.clone() });
+        }
+        self.slots[index] = Slot::Null;
+        Ok(self)
+    }
+
+    /// Forgets a column's cell.
+    pub fn unset(&mut self, name: &str) -> Result<&mut Self, RowError> {
+        let index = self.find(name)?;
+        self.slots[index] = Slot::Unset;
+        Ok(self)
+    }
+
+    /// The cell of a column; unset for an index out of range.
+    pub fn cell(&self, index: usize) -> Cell<'_> {
+        match self.slots.get(index) {
+            None | Some(Slot::Unset) => Cell::Unset,
+            Some(Slot::Null) => Cell::Null,
+            Some(Slot::Fixed { raw, len }) => Cell::Value(&raw[..usize::from(*len)]),
+            Some(Slot::Varlen(raw)) => Cell::Value(raw),
+        }
+    }
+
+    /// All cells in column order.
+    pub fn cells(&self) -> Vec<Cell<'_>> {
+        (0..self.slots.len()).map(|index| self.cell(index)).collect()
+    }
+
+    /// The value of a column, `None` if it is unset or NULL (tell them apart by [`cell`](Self::cell)).
+    pub fn value(&self, index: usize) -> Option<Value> {
+        let column = self.schema.columns().get(index)?;
+        Value::from_raw(column.data_type, self.cell(index).value()?)
+    }
+
+    /// True if every key column is set.
+    pub fn is_key_set(&self) -> bool {
+        (0..self.schema.key_columns()).all(|index| self.cell(index).value().is_some())
+    }
+
+    fn find(&self, name: &str) -> Result<usize, RowError> {
+        self.schema.index_of(name).ok_or_else(|| RowError::NoSuchColumn { column: name.to_owned() })
+    }
+}
+
+/// A cell that cannot be set; the fault of the caller.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum RowError {
+    #[error("no column '{column}'")]
+    NoSuchColumn { column: String },
+    #[error("no column number {index}")]
+    NoSuchIndex { index: usize },
+    #[error("column '{column}' has type {expected}, not {given}")]
+    Type { column: String, expected: DataType, given: DataType },
+    #[error("column '{column}' is not nullable")]
+    NotNullable { column: String },
+    #[error(transparent)]
+    Bounds(#[from] BoundsError),
+}
+
+impl RowError {
+    /// Always false: the value itself is wrong.
+    pub const fn is_retriable(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Column;
+
+    fn row() -> PartialRow {
+        let columns = vec![
+            Column::new("k", DataType::Int64),
+            Column::varchar("v", 2).nullable(true),
+            Column::decimal("d", 20, 2),
+        ];
+        PartialRow::new(&Schema::new(columns, 1).unwrap())
+    }
+
+    #[test]
+    fn cells_are_unset_null_or_set() {
+        let mut row = row();
+        assert!(!row.is_key_set());
+        row.set("k", -1i64).unwrap().set_null("v").unwrap().set("d", Value::Decimal32(7)).unwrap();
+        assert!(row.is_key_set());
+        assert_eq!(row.cell(1), Cell::Null);
+        assert_eq!((row.value(0), row.value(2)), (Some(Value::Int64(-1)), Some(Value::Decimal128(7))));
+        row.unset("v").unwrap();
+        assert_eq!(row.cell(1), Cell::Unset);
+    }
+
+    #[test]
+    fn wrong_cells_are_refused_and_leave_the_row_alone() {
+        let mut row = row();
+        assert!(matches!(row.set("x", 1), Err(RowError::NoSuchColumn { .. })));
+        assert!(matches!(row.set("k", 1), Err(RowError::Type { .. })));
+        assert!(matches!(row.set_null("k"), Err(RowError::NotNullable { .. })));
+        assert!(matches!(row.set("v", "abc"), Err(RowError::Bounds(_))));
+        assert!(matches!(row.set_at(3, 1), Err(RowError::NoSuchIndex { .. })));
+        assert_eq!(row.cells(), [Cell::Unset; 3]);
+    }
+}

@@ -1,0 +1,380 @@
+//! Bytes to rows.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+use bytes::Bytes;
+
+use super::OpKind;
+use crate::{
+    Cell, Schema,
+    bounds::{self, BoundsError},
+    projection::{self, ProjectionError},
+    row_block::resolve,
+};
+
+/// Decodes operations of a client's schema into the columns of a table.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    table: Schema,
+    /// One entry a column of the client.
+    plan: Vec<Source>,
+    bitmap: usize,
+    has_nullable: bool,
+    /// What an insert puts into unset columns, one entry a column of the table.
+    defaults: Vec<Fill>,
+    bounds: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    target: usize,
+    size: usize,
+    varlen: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Fill {
+    Value(Bytes),
+    Null,
+    /// The tablet does.
+    Later,
+    Required,
+}
+
+impl Decoder {
+    /// For a write whose schema is `client`, into `table`.
+    pub fn new(client: &Schema, table: &Schema) -> Result<Self, ProjectionError> {
+        Ok(Self::build(client, table, projection::for_write(client, table)?, false))
+    }
+
+    /// For split rows and range bounds, whose schema is the table's own.
+    pub fn for_bounds(table: &Schema) -> Self {
+        Self::build(table, table, (0..table.len()).collect(), true)
+    }
+
+    fn build(client: &Schema, table: &Schema, targets: Vec<usize>, bounds: bool) -> Self {
+        let source = |(target, column): (usize, &crate::Column)| Source {
+            target,
+            size: column.data_type.cell_size(),
+            varlen: column.data_type.is_varlen(),
+        };
+        let fill = |column: &crate::Column| match &column.write_default {
+            _ if column.auto_incrementing => Fill::Later,
+            Some(value) => Fill::Value(value.to_raw()),
+            None if column.nullable => Fill::Null,
+            None => Fill::Required,
+        };
+        Self {
+            table: table.clone(),
+            plan: targets.into_iter().zip(client.columns()).map(source).collect(),
+            bitmap: client.len().div_ceil(8),
+            has_nullable: client.has_nullable(),
+            defaults: table.columns().iter().map(fill).collect(),
+            bounds,
+        }
+    }
+
+    /// Checks all operations of a request. An error means that none of them may be applied; what is wrong with a single
+    /// row only is told by [`Op::fault`].
+    pub fn decode<'a>(&'a self, rows: &'a [u8], indirect: &'a [u8]) -> Result<Ops<'a>, RowOpError> {
+        u32::try_from(rows.len()).map_err(|_| RowOpError::TooLarge { bytes: rows.len() })?;
+        let mut starts = Vec::new();
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let start = rows.len().wrapping_sub(rest.len());
+            let index = starts.len();
+            starts.push(start as u32);
+            self.skip(&mut rest, indirect).map_err(|wrong| self.name(wrong, index))?;
+        }
+        Ok(Ops { decoder: self, rows, indirect, starts })
+    }
+
+    fn name(&self, wrong: Wrong, index: usize) -> RowOpError {
+        match wrong {
+            Wrong::Cut => RowOpError::Cut { index },
+            Wrong::Kind(number) => RowOpError::UnknownKind { index, number },
+            Wrong::Place(kind) => RowOpError::WrongKind { index, kind },
+            Wrong::Indirect(target) => {
+                let column = self.table.columns().get(target);
+                RowOpError::Indirect { index, column: column.map(|c| c.name.clone()).unwrap_or_default() }
+            }
+        }
+    }
+
+    fn kind(&self, rest: &mut &[u8]) -> Result<OpKind, Wrong> {
+        let (number, tail) = rest.split_first().ok_or(Wrong::Cut)?;
+        *rest = tail;
+        let kind = OpKind::from_number(*number).ok_or(Wrong::Kind(*number))?;
+        if kind.is_write() == self.bounds { Err(Wrong::Place(kind)) } else { Ok(kind) }
+    }
+
+    fn bitmaps<'a>(&self, rest: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Wrong> {
+        let (set, tail) = rest.split_at_checked(self.bitmap).ok_or(Wrong::Cut)?;
+        let nulls = if self.has_nullable { self.bitmap } else { 0 };
+        let (null, tail) = tail.split_at_checked(nulls).ok_or(Wrong::Cut)?;
+        *rest = tail;
+        Ok((set, null))
+    }
+
+    /// Walks over one operation, checking everything that could fail the request.
+    fn skip(&self, rest: &mut &[u8], indirect: &[u8]) -> Result<(), Wrong> {
+        self.kind(rest)?;
+        let (set, null) = self.bitmaps(rest)?;
+        for (index, source) in self.plan.iter().enumerate() {
+            if bit(set, index) && !bit(null, index) {
+                let (raw, tail) = rest.split_at_checked(source.size).ok_or(Wrong::Cut)?;
+                *rest = tail;
+                if source.varlen {
+                    let cell = raw.first_chunk().ok_or(Wrong::Cut)?;
+                    resolve(cell, indirect).ok_or(Wrong::Indirect(source.target))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes one operation that [`skip`](Self::skip) has passed.
+    fn read<'a>(
+        &'a self,
+        mut rest: &'a [u8],
+        indirect: &'a [u8],
+        cells: &mut Vec<Cell<'a>>,
+    ) -> Option<(OpKind, &'a [u8])> {
+        let kind = self.kind(&mut rest).ok()?;
+        let (set, null) = self.bitmaps(&mut rest).ok()?;
+        cells.clear();
+        cells.resize(self.table.len(), Cell::Unset);
+        for (index, source) in self.plan.iter().enumerate() {
+            if !bit(set, index) {
+                continue;
+            }
+            let cell = if bit(null, index) {
+                Cell::Null
+            } else {
+                let (raw, tail) = rest.split_at_checked(source.size)?;
+                rest = tail;
+                Cell::Value(if source.varlen { resolve(raw.first_chunk()?, indirect)? } else { raw })
+            };
+            *cells.get_mut(source.target)? = cell;
+        }
+        Some((kind, rest))
+    }
+
+    /// Fills in defaults and finds what is wrong with the row.
+    fn finish<'a>(&'a self, kind: OpKind, cells: &mut [Cell<'a>]) -> (Option<RowFault>, bool) {
+        let keys = self.table.key_columns();
+        let mut fault = None;
+        let mut fail = |found: RowFault| {
+            fault.get_or_insert(found);
+        };
+        let mut ignored_immutable = false;
+        let mut fields = 0usize;
+        for (index, ((cell, column), fill)) in
+            cells.iter_mut().zip(self.table.columns()).zip(&self.defaults).enumerate()
+        {
+            let name = || column.name.clone();
+            if self.bounds {
+                if let Err(error) = bounds::check_bounds(column, *cell) {
+                    fail(error.into());
+                }
+                continue;
+            }
+            match *cell {
+                Cell::Unset if kind.is_insert() => match fill {
+                    Fill::Value(raw) => *cell = Cell::Value(raw),
+                    Fill::Null => *cell = Cell::Null,
+                    Fill::Later => {}
+                    Fill::Required => fail(RowFault::Missing { column: name() }),
+                },
+                Cell::Unset if kind.is_upsert() => {
+                    if matches!(fill, Fill::Required | Fill::Later) {
+                        fail(RowFault::Missing { column: name() });
+                    }
+                }
+                Cell::Unset if index < keys => fail(RowFault::MissingKey { column: name() }),
+                Cell::Unset => {}
+                _ if kind.is_delete() && index >= keys => fail(RowFault::DeleteWithValue { column: name() }),
+                _ if kind.is_insert() && column.auto_incrementing => {
+                    fail(RowFault::AutoIncrementing { column: name() });
+                }
+                _ if kind.is_update() && column.immutable => {
+                    if kind == OpKind::Update {
+                        fail(RowFault::Immutable { column: name() });
+                    }
+                    ignored_immutable = true;
+                    *cell = Cell::Unset;
+                }
+                Cell::Null if !column.nullable => fail(RowFault::NullInNotNull { column: name() }),
+                _ => {
+                    fields = fields.saturating_add(usize::from(index >= keys));
+                    if let Err(error) = bounds::check_bounds(column, *cell) {
+                        fail(error.into());
+                    }
+                }
+            }
+        }
+        if kind.is_update() && fields == 0 {
+            fail(RowFault::NoFieldsUpdated);
+        }
+        (fault, ignored_immutable)
+    }
+}
+
+fn bit(bitmap: &[u8], index: usize) -> bool {
+    bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 != 0)
+}
+
+/// The operations of a request, checked as a whole and read one by one.
+#[derive(Clone, Debug)]
+pub struct Ops<'a> {
+    decoder: &'a Decoder,
+    rows: &'a [u8],
+    indirect: &'a [u8],
+    starts: Vec<u32>,
+}
+
+impl<'a> Ops<'a> {
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// True for a request without operations, which is legal.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The table's schema, whose columns the cells are in.
+    pub fn schema(&self) -> &'a Schema {
+        &self.decoder.table
+    }
+
+    /// Reads an operation into `cells`, which is used again; `None` behind the last.
+    pub fn read<'s>(&self, index: usize, cells: &'s mut Vec<Cell<'a>>) -> Option<Op<'s>> {
+        let rest = self.rows.get(*self.starts.get(index)? as usize..)?;
+        let (kind, _) = self.decoder.read(rest, self.indirect, cells)?;
+        let (fault, ignored_immutable) = self.decoder.finish(kind, cells);
+        Some(Op { kind, cells, fault, ignored_immutable })
+    }
+
+    /// Reads the operations in order.
+    pub fn cursor(&self) -> Cursor<'_, 'a> {
+        Cursor { ops: self, next: 0, cells: Vec::new() }
+    }
+
+    /// What an upsert that turns out to be an insert puts into a column that it left unset: a default or NULL.
+    pub fn default_cell(&self, column: usize) -> Cell<'a> {
+        match self.decoder.defaults.get(column) {
+            Some(Fill::Value(raw)) => Cell::Value(raw),
+            Some(Fill::Null) => Cell::Null,
+            _ => Cell::Unset,
+        }
+    }
+}
+
+/// Reads operations one after the other; all share one buffer of cells.
+#[derive(Debug)]
+pub struct Cursor<'o, 'a> {
+    ops: &'o Ops<'a>,
+    next: usize,
+    cells: Vec<Cell<'a>>,
+}
+
+impl Cursor<'_, '_> {
+    /// The next operation, `None` behind the last.
+    pub fn next_op(&mut self) -> Option<Op<'_>> {
+        let index = self.next;
+        self.next = index.saturating_add(1);
+        self.ops.read(index, &mut self.cells)
+    }
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op<'a> {
+    /// What to do.
+    pub kind: OpKind,
+    /// The cells in the order of the table's columns. INSERT and INSERT_IGNORE have their defaults filled in (but for an
+    /// auto-incrementing column); other kinds leave unset what the client did.
+    pub cells: &'a [Cell<'a>],
+    /// Why this operation must not be applied, while others of the request may.
+    pub fault: Option<RowFault>,
+    /// Cells of immutable columns were taken out of an UPDATE_IGNORE; to be counted.
+    pub ignored_immutable: bool,
+}
+
+/// What is wrong with one row: INVALID_ARGUMENT for the row, [`RowFault::Immutable`] is IMMUTABLE.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum RowFault {
+    #[error("no value provided for required column '{column}'")]
+    Missing { column: String },
+    #[error("no value provided for key column '{column}'")]
+    MissingKey { column: String },
+    #[error("NULL value not allowed for not-null column '{column}'")]
+    NullInNotNull { column: String },
+    #[error("DELETE should not have a value for column '{column}'")]
+    DeleteWithValue { column: String },
+    #[error("no fields updated")]
+    NoFieldsUpdated,
+    #[error("UPDATE not allowed for immutable column '{column}'")]
+    Immutable { column: String },
+    #[error("auto-incrementing column '{column}' must not be set by INSERT")]
+    AutoIncrementing { column: String },
+    #[error(transparent)]
+    Bounds(#[from] BoundsError),
+}
+
+/// What fails a whole request (error code MISMATCHED_SCHEMA).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum RowOpError {
+    /// CORRUPTION.
+    #[error("row operation {index} is cut off")]
+    Cut { index: usize },
+    /// CORRUPTION.
+    #[error("row operation {index}: the cell of column '{column}' leads outside of the indirect data")]
+    Indirect { index: usize, column: String },
+    /// NOT_SUPPORTED.
+    #[error("row operation {index} has unknown type {number}")]
+    UnknownKind { index: usize, number: u8 },
+    /// NOT_SUPPORTED.
+    #[error("row operation {index}: {kind:?} has no place in this request")]
+    WrongKind { index: usize, kind: OpKind },
+    /// INVALID_ARGUMENT.
+    #[error("{bytes} bytes of row operations, less than 4 GiB are allowed")]
+    TooLarge { bytes: usize },
+}
+
+impl RowOpError {
+    /// True if the bytes are damaged (status CORRUPTION).
+    pub const fn is_corruption(&self) -> bool {
+        matches!(self, Self::Cut { .. } | Self::Indirect { .. })
+    }
+
+    /// True if the type of an operation is unknown or out of place (status NOT_SUPPORTED).
+    pub const fn is_not_supported(&self) -> bool {
+        matches!(self, Self::UnknownKind { .. } | Self::WrongKind { .. })
+    }
+
+    /// Always false: the same bytes will be as wrong.
+    pub const fn is_retriable(&self) -> bool {
+        false
+    }
+}
+
+enum Wrong {
+    Cut,
+    Kind(u8),
+    Place(OpKind),
+    Indirect(usize),
+}
