@@ -2,10 +2,11 @@
 #![warn(missing_docs)]
 
 pub mod call;
+pub mod machine;
 pub mod negotiate;
 pub mod wire;
 
 pub use call::{
-    Answer, CallError, ConnectionInfo, InboundCall, InboundHandler, RemoteError, Request, RequestId, Responder,
-    RpcErrorCode,
+    Answer, CallError, ConnectionInfo, InboundCall, InboundHandler, RemoteError, Request, RequestId,
+    Responder, RpcErrorCode,
 };

@@ -68,7 +68,8 @@ impl Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         if let Some(sink) = self.sink.take() {
-            let error = RemoteError::new(RpcErrorCode::ERROR_APPLICATION, "Aborted: the server dropped the call");
+            let error =
+                RemoteError::new(RpcErrorCode::ERROR_APPLICATION, "Aborted: the server dropped the call");
             sink.deliver(self.call_id, Answer::Error(error));
         }
     }

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_bound_counts_the_prefix() {
         assert_eq!(length(&52_428_796u32.to_be_bytes(), LIMIT), Ok(Some(52_428_800)));
-        let len = 52_428_797;
+        let len = 52_428_797u32;
         assert_eq!(length(&len.to_be_bytes(), LIMIT), Err(FrameError::TooLarge { len, limit: LIMIT }));
         assert_eq!(length(&[0; 4], LIMIT), Err(FrameError::Empty));
         assert_eq!(length(&[0; 3], LIMIT), Ok(None));

@@ -1,0 +1,120 @@
+//! Buffers that start on a 64-byte boundary, as columnar consumers like it.
+
+use bytes::Bytes;
+
+/// 64: a cache line, and what Arrow asks for.
+pub(crate) const ALIGNMENT: usize = 64;
+
+/// A buffer that is filled from front to back. It takes memory as bytes arrive, so that a length which a peer only
+/// claims costs at most [`FIRST`] bytes.
+#[derive(Debug)]
+pub(crate) struct AlignedBuffer {
+    data: Vec<u8>,
+    start: usize,
+    filled: usize,
+    len: usize,
+}
+
+impl AlignedBuffer {
+    pub(crate) fn new(len: usize) -> Self {
+        let mut buffer = Self { data: Vec::new(), start: 0, filled: 0, len };
+        buffer.allocate(len.min(FIRST));
+        buffer
+    }
+
+    pub(crate) fn missing(&self) -> usize {
+        self.len.saturating_sub(self.filled)
+    }
+
+    /// Room for the next bytes; empty only when the buffer is full.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        let size = self.data.len().saturating_sub(self.start);
+        let size = size.min(self.len);
+        if self.filled >= size && size < self.len {
+            self.allocate(self.len.min(size.saturating_mul(2)));
+        }
+        let from = self.start.saturating_add(self.filled);
+        let to = self.start.saturating_add(self.len).min(self.data.len());
+        self.data.get_mut(from..to).unwrap_or_default()
+    }
+
+    /// `count` bytes were put into [`room`](Self::room).
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.filled = self.filled.saturating_add(count).min(self.len);
+    }
+
+    /// Copies as much of `bytes` as there is room for.
+    pub(crate) fn fill(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.missing() > 0 {
+            let room = self.room();
+            let count = room.len().min(bytes.len());
+            let (now, later) = bytes.split_at_checked(count).unwrap_or((bytes, &[]));
+            if let Some(room) = room.get_mut(..count) {
+                room.copy_from_slice(now);
+            }
+            self.advance(count);
+            bytes = later;
+        }
+    }
+
+    pub(crate) fn freeze(self) -> Bytes {
+        if self.len == 0 { Bytes::new() } else { Bytes::from_owner(self) }
+    }
+
+    fn allocate(&mut self, size: usize) {
+        // Zeroed memory comes from the system as it is; nothing is written here.
+        let mut data = vec![0; size.saturating_add(ALIGNMENT)];
+        let start = data.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        let old = self.start..self.start.saturating_add(self.filled);
+        let new = start..start.saturating_add(self.filled);
+        if let (Some(new), Some(old)) = (data.get_mut(new), self.data.get(old)) {
+            new.copy_from_slice(old);
+        }
+        data.truncate(start.saturating_add(size));
+        self.data = data;
+        self.start = start;
+    }
+}
+
+impl AsRef<[u8]> for AlignedBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.data.get(self.start..self.start.saturating_add(self.filled)).unwrap_or_default()
+    }
+}
+
+/// Taken at once for what a peer announces; more only as bytes come.
+const FIRST: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_aligned_and_whole_at_any_size() {
+        for len in [0usize, 1, 63, 64, 65, 70_000, FIRST - 1, FIRST, FIRST + 1, 3 * FIRST + 17] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let mut buffer = AlignedBuffer::new(len);
+            for piece in bytes.chunks(1_000_003) {
+                buffer.fill(piece);
+            }
+            assert_eq!(buffer.missing(), 0);
+            let frozen = buffer.freeze();
+            assert!(frozen == bytes, "{len} bytes");
+            assert!(len == 0 || frozen.as_ptr() as usize % ALIGNMENT == 0);
+        }
+    }
+
+    #[test]
+    fn a_claimed_length_takes_little_memory() {
+        let buffer = AlignedBuffer::new(1 << 30);
+        assert!(buffer.data.capacity() <= FIRST + 2 * ALIGNMENT);
+    }
+
+    #[test]
+    fn no_more_than_the_length_is_taken() {
+        let mut buffer = AlignedBuffer::new(3);
+        buffer.fill(b"abcdef");
+        assert_eq!((buffer.missing(), buffer.room().len()), (0, 0));
+        assert_eq!(buffer.freeze(), "abc");
+    }
+}

@@ -1,0 +1,433 @@
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::io::IoSlice;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
+
+use super::ClientOptions;
+use super::inbox::{Inbox, Incoming, Main, Plan};
+use super::outbox::Outbox;
+use crate::call::{CallStage, RemoteError, RequestId};
+use crate::negotiate::NegotiationError;
+use crate::negotiate::client::ClientNegotiation;
+use crate::wire::header::{RequestHeader, ResponseHeader};
+use crate::wire::{FrameError, WireError};
+
+/// A call as it goes on the wire. Cheap to clone: bodies are shared.
+#[derive(Debug, Clone)]
+pub struct OutboundCall {
+    /// Full name of the service.
+    pub service: &'static str,
+    /// Bare name of the method.
+    pub method: &'static str,
+    /// Application features which the service must know.
+    pub required_features: Vec<u32>,
+    /// For calls that are to run exactly once.
+    pub request_id: Option<RequestId>,
+    /// The encoded request.
+    pub body: Bytes,
+    /// Raw blocks behind the body, at most 10,000.
+    pub sidecars: Vec<Bytes>,
+    /// When the call fails for lack of an answer; the server is told how much time is left when the call is sent.
+    pub deadline: Option<Instant>,
+}
+
+/// What became of a call. `T` is the caller's own tag, given to [`ClientConnection::start_call`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientEvent<T> {
+    /// The server answered.
+    Response {
+        /// The caller's tag.
+        tag: T,
+        /// The encoded response.
+        body: Bytes,
+        /// Raw blocks behind the body; those of big frames start on 64-byte boundaries.
+        sidecars: Vec<Bytes>,
+    },
+    /// The server failed the call.
+    Failed {
+        /// The caller's tag.
+        tag: T,
+        /// What it said; `Err` if that was no `ErrorStatusPB`.
+        error: Result<RemoteError, WireError>,
+    },
+    /// The deadline passed.
+    TimedOut {
+        /// The caller's tag.
+        tag: T,
+        /// How far the call had come.
+        stage: CallStage,
+    },
+    /// No frame can carry the call; nothing was sent.
+    TooLarge {
+        /// The caller's tag.
+        tag: T,
+        /// Body and sidecars in bytes.
+        size: u64,
+        /// How many sidecars.
+        sidecars: usize,
+    },
+    /// The call requires application features, and the server does not check them; nothing was sent.
+    NotSupported {
+        /// The caller's tag.
+        tag: T,
+    },
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConnectionFault {
+    /// Negotiation failed.
+    #[error(transparent)]
+    Negotiation(#[from] NegotiationError),
+    /// The stream is damaged.
+    #[error("the server sent {0}")]
+    Frame(#[from] FrameError),
+}
+
+/// A call that was not answered when its connection ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Unfinished<T> {
+    /// The caller's tag.
+    pub tag: T,
+    /// The call itself if no byte of it was sent: it can go on another connection.
+    pub unsent: Option<OutboundCall>,
+}
+
+/// The client's end of one connection.
+#[derive(Debug)]
+pub struct ClientConnection<T> {
+    negotiation: ClientNegotiation,
+    negotiation_deadline: Instant,
+    open: bool,
+    inbox: Inbox,
+    outbox: Outbox,
+    events: VecDeque<ClientEvent<T>>,
+    calls: HashMap<i32, Call<T>, foldhash::fast::RandomState>,
+    /// Not yet in the outbox, in order; may name calls that are gone.
+    queue: VecDeque<(i32, u64)>,
+    /// In the outbox with no byte sent yet, by position in the stream.
+    unsent: VecDeque<(u64, i32, u64)>,
+    deadlines: BinaryHeap<Reverse<(Instant, i32, u64)>>,
+    last_activity: Instant,
+    fault: Option<ConnectionFault>,
+}
+
+#[derive(Debug)]
+struct Call<T> {
+    key: u64,
+    /// `None` = nobody waits any more, but the server may still answer: the id stays taken.
+    tag: Option<T>,
+    /// Kept until the first byte is sent.
+    unsent: Option<OutboundCall>,
+    /// Is it in the outbox, or sent?
+    encoded: bool,
+}
+
+impl<T> ClientConnection<T> {
+    /// Starts negotiation as `user`.
+    pub fn new(options: &ClientOptions, user: String, now: Instant) -> Self {
+        let mut outbox = Outbox::default();
+        let mut greeting = Vec::new();
+        let negotiation = ClientNegotiation::start(user, &mut greeting);
+        outbox.extend(|out| out.extend_from_slice(&greeting));
+        Self {
+            negotiation,
+            negotiation_deadline: now.checked_add(options.negotiation_timeout).unwrap_or(now),
+            open: false,
+            inbox: Inbox::new(options.max_message_size),
+            outbox,
+            events: VecDeque::new(),
+            calls: HashMap::default(),
+            queue: VecDeque::new(),
+            unsent: VecDeque::new(),
+            deadlines: BinaryHeap::new(),
+            last_activity: now,
+            fault: None,
+        }
+    }
+
+    /// Queues a call. `key` is the caller's name for it, for [`cancel`](Self::cancel); keys count up from 0. The call id
+    /// is the key's low 31 bits, or the next that is free.
+    pub fn start_call(&mut self, key: u64, call: OutboundCall, tag: T) {
+        let mut id = first_id(key);
+        while self.calls.contains_key(&id) {
+            id = next_id(id);
+        }
+        if let Some(deadline) = call.deadline {
+            self.deadlines.push(Reverse((deadline, id, key)));
+        }
+        self.calls.insert(id, Call { key, tag: Some(tag), unsent: Some(call), encoded: false });
+        self.queue.push_back((id, key));
+        self.forget_old_deadlines();
+    }
+
+    /// Forgets a call: its payload is freed now (unless it is just being sent), a late answer is dropped. Nothing is sent
+    /// to the server.
+    pub fn cancel(&mut self, key: u64) {
+        let mut id = first_id(key);
+        // The call has the first id of its key, except after 2^31 calls.
+        for _ in 0..self.calls.len() {
+            match self.calls.get(&id) {
+                Some(call) if call.key == key => {
+                    self.abandon(id);
+                    return;
+                }
+                Some(_) => id = next_id(id),
+                None => return,
+            }
+        }
+    }
+
+    /// Takes away the tag of a call. The id is free again only if the call never gets on the wire.
+    fn abandon(&mut self, id: i32) -> Option<(T, CallStage)> {
+        let call = self.calls.get_mut(&id)?;
+        let tag = call.tag.take()?;
+        let queued = call.unsent.take().is_some();
+        if !call.encoded {
+            self.calls.remove(&id);
+        }
+        let stage = match (self.open, queued) {
+            (false, _) => CallStage::Connecting,
+            (true, true) => CallStage::Queued,
+            (true, false) => CallStage::Sent,
+        };
+        Some((tag, stage))
+    }
+
+    /// Takes all whole frames off the front of `buffer`; what is left there belongs to the next one.
+    pub fn handle_input(&mut self, buffer: &mut BytesMut, now: Instant) {
+        self.last_activity = now;
+        if self.fault.is_none() {
+            if let Err(fault) = self.take_frames(buffer) {
+                self.fault = Some(fault);
+            }
+        }
+        if self.fault.is_some() {
+            buffer.clear();
+        }
+    }
+
+    fn take_frames(&mut self, buffer: &mut BytesMut) -> Result<(), ConnectionFault> {
+        loop {
+            let calls = &self.calls;
+            let plan = |header: &[u8]| plan(header, calls);
+            let frame = match self.inbox.next(buffer, plan) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(error) if self.open => return Err(error.into()),
+                Err(error) => return Err(NegotiationError::Frame(error).into()),
+            };
+            if self.open {
+                self.take_response(frame)?;
+                continue;
+            }
+            let main = frame.main.into_body();
+            let mut outcome = Ok(false);
+            let negotiation = &mut self.negotiation;
+            self.outbox.extend(|out| outcome = negotiation.handle_frame(&frame.header, &main, out));
+            self.open = outcome?;
+        }
+    }
+
+    fn take_response(&mut self, frame: Incoming) -> Result<(), ConnectionFault> {
+        let header = ResponseHeader::decode(&frame.header).map_err(FrameError::from)?;
+        let id = header.call_id;
+        let Some(call) = self.calls.get_mut(&id) else {
+            tracing::warn!(call_id = id, "ignored an answer to no call in flight");
+            return Ok(());
+        };
+        if matches!(frame.main, Main::Discarded) && call.tag.is_some() {
+            // The call began while an answer of its id, to nobody, was being skipped.
+            return Ok(());
+        }
+        let (body, sidecars) = frame.main.split(&header.sidecar_offsets)?;
+        let Some(tag) = self.calls.remove(&id).and_then(|call| call.tag) else { return Ok(()) };
+        self.events.push_back(if header.is_error == Some(true) {
+            // An error has no sidecars; real clients ignore those that a handler had attached.
+            ClientEvent::Failed { tag, error: RemoteError::decode(&body) }
+        } else {
+            ClientEvent::Response { tag, body, sidecars }
+        });
+        Ok(())
+    }
+
+    /// Where to read the next bytes of a big frame to, when the read buffer is empty; then call
+    /// [`direct_filled`](Self::direct_filled) and [`handle_input`](Self::handle_input). `None` = read into the buffer.
+    pub fn direct_room(&mut self) -> Option<&mut [u8]> {
+        self.inbox.direct()
+    }
+
+    /// `count` bytes were read to [`direct_room`](Self::direct_room).
+    pub fn direct_filled(&mut self, count: usize) {
+        self.inbox.direct_filled(count);
+    }
+
+    /// What became of the next call.
+    pub fn poll_event(&mut self) -> Option<ClientEvent<T>> {
+        self.events.pop_front()
+    }
+
+    /// Moves queued calls to the wire, as many as may be sent without much of them waiting in front of the socket, and
+    /// fills `out` with the next bytes to be sent; how many slices there are. Then call
+    /// [`transmitted`](Self::transmitted).
+    pub fn poll_transmit<'a>(&'a mut self, now: Instant, out: &mut [IoSlice<'a>]) -> usize {
+        while self.open && self.outbox.len() < HIGH_WATER {
+            let Some((id, key)) = self.queue.pop_front() else { break };
+            self.encode(id, key, now);
+        }
+        self.outbox.slices(out)
+    }
+
+    fn encode(&mut self, id: i32, key: u64, now: Instant) {
+        let Some(call) = self.calls.get(&id).filter(|call| call.key == key) else { return };
+        let Some(request) = &call.unsent else { return };
+        let refused = if !request.required_features.is_empty() && !self.negotiation.server_checks_features() {
+            Err(None)
+        } else {
+            let start = self.outbox.end();
+            let timeout = request.deadline.map(|deadline| deadline.saturating_duration_since(now));
+            let pushed = self.outbox.push_frame(&request.body, &request.sidecars, |offsets, out| {
+                RequestHeader {
+                    call_id: id,
+                    method: Some((request.service.as_bytes(), request.method.as_bytes())),
+                    timeout_millis: timeout.map(|left| {
+                        u32::try_from(left.as_micros().div_ceil(1000).max(1)).unwrap_or(u32::MAX)
+                    }),
+                    required_feature_flags: request.required_features.clone(),
+                    request_id: request.request_id.as_ref().map(Into::into),
+                    sidecar_offsets: offsets.to_vec(),
+                }
+                .encode(out);
+            });
+            pushed.map(|()| start).map_err(Some)
+        };
+        match refused {
+            Ok(start) => {
+                self.unsent.push_back((start, id, key));
+                if let Some(call) = self.calls.get_mut(&id) {
+                    call.encoded = true;
+                }
+            }
+            Err(why) => {
+                let Some(tag) = self.calls.remove(&id).and_then(|call| call.tag) else { return };
+                self.events.push_back(match why {
+                    Some(why) => ClientEvent::TooLarge { tag, size: why.size, sidecars: why.sidecars },
+                    None => ClientEvent::NotSupported { tag },
+                });
+            }
+        }
+    }
+
+    /// `count` bytes were sent.
+    pub fn transmitted(&mut self, count: usize, now: Instant) {
+        self.last_activity = now;
+        self.outbox.advance(count);
+        let written = self.outbox.written();
+        while let Some((_, id, key)) = self.unsent.pop_front_if(|(start, ..)| *start < written) {
+            if let Some(call) = self.calls.get_mut(&id).filter(|call| call.key == key) {
+                call.unsent = None;
+            }
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called; never later than the first deadline, perhaps
+    /// earlier.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let call = self.deadlines.peek().map(|Reverse((deadline, ..))| *deadline);
+        let negotiation = (!self.open).then_some(self.negotiation_deadline);
+        call.into_iter().chain(negotiation).min()
+    }
+
+    /// Fails what has run out of time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if !self.open && self.negotiation_deadline <= now && self.fault.is_none() {
+            self.fault = Some(NegotiationError::TimedOut.into());
+        }
+        while let Some(Reverse((deadline, id, key))) = self.deadlines.peek().copied() {
+            let waiting = self.calls.get(&id).is_some_and(|call| call.key == key && call.tag.is_some());
+            if waiting && deadline > now {
+                break;
+            }
+            self.deadlines.pop();
+            if waiting {
+                if let Some((tag, stage)) = self.abandon(id) {
+                    self.events.push_back(ClientEvent::TimedOut { tag, stage });
+                }
+            }
+        }
+    }
+
+    /// Answered calls leave their deadlines behind; most of them being such is a good time to sweep.
+    fn forget_old_deadlines(&mut self) {
+        if self.deadlines.len() > self.calls.len().saturating_mul(2).saturating_add(64) {
+            let calls = &self.calls;
+            self.deadlines.retain(|Reverse((_, id, key))| {
+                calls.get(id).is_some_and(|call| call.key == *key && call.tag.is_some())
+            });
+        }
+    }
+
+    /// Set = the connection is of no more use: close it.
+    pub fn fault(&self) -> Option<&ConnectionFault> {
+        self.fault.as_ref()
+    }
+
+    /// Is negotiation over?
+    pub fn is_established(&self) -> bool {
+        self.open
+    }
+
+    /// Have calls been started that somebody still waits for?
+    pub fn is_waiting(&self) -> bool {
+        self.calls.values().any(|call| call.tag.is_some())
+    }
+
+    /// When bytes last came or went.
+    pub fn last_activity(&self) -> Instant {
+        self.last_activity
+    }
+
+    /// How many bytes wait to be sent, calls not yet on the wire left out.
+    pub fn outbound_bytes(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// The calls that somebody still waits for, after the connection ended.
+    pub fn into_unfinished(self) -> Vec<Unfinished<T>> {
+        let calls = self.calls.into_values();
+        let mut unfinished: Vec<_> = calls
+            .filter_map(|call| Some((call.key, Unfinished { tag: call.tag?, unsent: call.unsent })))
+            .collect();
+        unfinished.sort_by_key(|(key, _)| *key);
+        unfinished.into_iter().map(|(_, call)| call).collect()
+    }
+}
+
+fn plan<T, S: std::hash::BuildHasher>(
+    header: &[u8],
+    calls: &HashMap<i32, Call<T>, S>,
+) -> Result<Plan, FrameError> {
+    let header = ResponseHeader::decode(header)?;
+    let wanted = match calls.get(&header.call_id) {
+        Some(call) => call.tag.is_some(),
+        None => header.call_id < 0,
+    };
+    Ok(if wanted { Plan::Keep(header.sidecar_offsets) } else { Plan::Discard })
+}
+
+fn first_id(key: u64) -> i32 {
+    i32::try_from(key & 0x7fff_ffff).unwrap_or(0)
+}
+
+fn next_id(id: i32) -> i32 {
+    id.checked_add(1).unwrap_or(0)
+}
+
+/// Calls beyond this many bytes in front of the socket stay queued, where they can be cancelled.
+const HIGH_WATER: usize = 64 << 10;

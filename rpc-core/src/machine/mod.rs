@@ -1,0 +1,33 @@
+//! Connections without sockets, clocks or threads: bytes and the time go in, events and bytes come out.
+//!
+//! A driver reads into a [`BytesMut`](bytes::BytesMut) and calls `handle_input`, which takes whole frames off its front;
+//! it then asks for `poll_event` and `poll_transmit` until they have nothing more, and calls `handle_timeout` when
+//! `poll_timeout` is over.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::panic
+    )
+)]
+
+mod aligned;
+mod client;
+mod inbox;
+mod options;
+mod outbox;
+mod server;
+
+pub use client::{ClientConnection, ClientEvent, ConnectionFault, OutboundCall, Unfinished};
+pub use options::{ClientOptions, ServerOptions};
+pub use server::{CloseReason, ServerConnection, ServerEvent, ServerRequest};

@@ -1,0 +1,53 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::negotiate::Subnet;
+use crate::wire::limits;
+
+/// How a server treats its connections.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Bound on an incoming frame in bytes, length prefix included (`--rpc_max_message_size`); 50 MiB.
+    pub max_message_size: u32,
+    /// A peer that is not through negotiation by then is dropped (`--rpc_negotiation_timeout_ms`); 3 s.
+    pub negotiation_timeout: Duration,
+    /// A connection without a call or a byte for this long is closed (`--rpc_default_keepalive_time_ms`); 65 s, `None` = never.
+    pub keepalive: Option<Duration>,
+    /// Who may connect without encryption (`--trusted_subnets`); private networks. Unix peers always may.
+    pub trusted_subnets: Arc<[Subnet]>,
+    /// While more bytes than this wait for a peer to read them, nothing is read from it; 8 MiB.
+    pub max_outbound_bytes: usize,
+    /// How long a shutdown waits for calls in progress and for peers to read their answers; 2 s.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            max_message_size: limits::DEFAULT_MAX_MESSAGE_SIZE,
+            negotiation_timeout: Duration::from_secs(3),
+            keepalive: Some(Duration::from_secs(65)),
+            trusted_subnets: Subnet::defaults().into(),
+            max_outbound_bytes: 8 << 20,
+            drain_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// How a client treats a connection.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Bound on an incoming frame in bytes, length prefix included; 50 MiB.
+    pub max_message_size: u32,
+    /// From the start of the connection to the end of negotiation; 3 s.
+    pub negotiation_timeout: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            max_message_size: limits::DEFAULT_MAX_MESSAGE_SIZE,
+            negotiation_timeout: Duration::from_secs(3),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Bytes on their way out: small frames copied together, big pieces as they are.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::{Buf, Bytes};
+
+use crate::wire::limits::{HARD_MAX_MESSAGE_SIZE, MAX_SIDECARS};
+use crate::wire::pb;
+
+/// A message that no frame can carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooLarge {
+    pub(crate) size: u64,
+    pub(crate) sidecars: usize,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// Before `tail`, in order; the first may be partly written.
+    chunks: VecDeque<Bytes>,
+    tail: Vec<u8>,
+    /// How much of `tail` is written; 0 as long as `chunks` is not empty.
+    tail_written: usize,
+    queued: usize,
+    written: u64,
+    header: Vec<u8>,
+}
+
+impl Outbox {
+    /// How many bytes wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queued
+    }
+
+    /// How many bytes were written since the beginning.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Position of the next byte to be queued, on the scale of [`written`](Self::written).
+    pub(crate) fn end(&self) -> u64 {
+        self.written.saturating_add(self.queued as u64)
+    }
+
+    /// Queues raw bytes.
+    pub(crate) fn extend(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.tail.len();
+        write(&mut self.tail);
+        self.queued = self.queued.saturating_add(self.tail.len().saturating_sub(before));
+    }
+
+    /// Queues one frame; `header` is given the sidecars' offsets.
+    pub(crate) fn push_frame(
+        &mut self,
+        body: &Bytes,
+        sidecars: &[Bytes],
+        header: impl FnOnce(&[u32], &mut Vec<u8>),
+    ) -> Result<(), TooLarge> {
+        let size = sidecars.iter().fold(body.len() as u64, |sum, s| sum.saturating_add(s.len() as u64));
+        let too_large = TooLarge { size, sidecars: sidecars.len() };
+        if sidecars.len() > MAX_SIDECARS || size > u64::from(HARD_MAX_MESSAGE_SIZE) {
+            return Err(too_large);
+        }
+        let mut encoded = std::mem::take(&mut self.header);
+        encoded.clear();
+        if sidecars.is_empty() {
+            header(&[], &mut encoded);
+        } else {
+            let starts = sidecars.iter().scan(body.len(), |at, sidecar| {
+                let start = *at;
+                *at = at.saturating_add(sidecar.len());
+                u32::try_from(start).ok()
+            });
+            header(&starts.collect::<Vec<u32>>(), &mut encoded);
+        }
+        let header_len = encoded.len() as u64;
+        let len = [header_len, pb::varint_len(header_len) as u64, size, pb::varint_len(size) as u64]
+            .into_iter()
+            .fold(0u64, u64::saturating_add);
+        let Some(len) = u32::try_from(len).ok().filter(|len| *len <= HARD_MAX_MESSAGE_SIZE) else {
+            return Err(too_large);
+        };
+        self.extend(|tail| {
+            tail.extend_from_slice(&len.to_be_bytes());
+            pb::put_varint(tail, header_len);
+            tail.extend_from_slice(&encoded);
+            pb::put_varint(tail, size);
+        });
+        self.header = encoded;
+        self.push(body);
+        for sidecar in sidecars {
+            self.push(sidecar);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, piece: &Bytes) {
+        if piece.len() < UNCOPIED {
+            self.extend(|tail| tail.extend_from_slice(piece));
+            return;
+        }
+        if !self.tail.is_empty() {
+            let mut tail = Bytes::from(std::mem::take(&mut self.tail));
+            tail.advance(std::mem::take(&mut self.tail_written));
+            self.chunks.push_back(tail);
+        }
+        self.chunks.push_back(piece.clone());
+        self.queued = self.queued.saturating_add(piece.len());
+    }
+
+    /// Fills `out` with what is to be written next; how many slices that are.
+    pub(crate) fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        let tail = self.tail.get(self.tail_written..).filter(|tail| !tail.is_empty());
+        let pieces = self.chunks.iter().map(|chunk| &chunk[..]).chain(tail);
+        let mut count = 0usize;
+        for (slot, piece) in out.iter_mut().zip(pieces) {
+            *slot = IoSlice::new(piece);
+            count = count.saturating_add(1);
+        }
+        count
+    }
+
+    /// `count` bytes of the slices were written.
+    pub(crate) fn advance(&mut self, count: usize) {
+        let mut left = count.min(self.queued);
+        self.queued = self.queued.saturating_sub(left);
+        self.written = self.written.saturating_add(left as u64);
+        while let Some(chunk) = self.chunks.front_mut() {
+            if chunk.len() > left {
+                chunk.advance(left);
+                return;
+            }
+            left = left.saturating_sub(chunk.len());
+            self.chunks.pop_front();
+        }
+        self.tail_written = self.tail_written.saturating_add(left);
+        if self.tail_written >= self.tail.len() {
+            self.tail_written = 0;
+            self.tail.clear();
+            if self.tail.capacity() > KEPT {
+                self.tail = Vec::new();
+            }
+        } else if self.tail_written > UNCOPIED && self.tail_written > self.tail.len() / 2 {
+            // A tail that never gets empty must not grow for ever.
+            self.tail.drain(..self.tail_written);
+            self.tail_written = 0;
+        }
+    }
+}
+
+/// From this size on, a piece is written from where it lies.
+const UNCOPIED: usize = 4096;
+
+/// A buffer that grew beyond this is given back when it is empty.
+const KEPT: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out_in_order_however_it_is_cut(
+            sizes in proptest::collection::vec(prop_oneof![0usize..50, 4000usize..9000], 1..8), step in 1usize..5000,
+        ) {
+            let mut outbox = Outbox::default();
+            let mut expected = Vec::new();
+            let mut seen = Vec::new();
+            for (round, size) in sizes.iter().enumerate() {
+                let body = Bytes::from(vec![round as u8; *size]);
+                let sidecar = Bytes::from(vec![100 + round as u8; *size]);
+                outbox.push_frame(&body, std::slice::from_ref(&sidecar), |offsets, out| out.push(offsets.len() as u8)).unwrap();
+                let main = 2 * size;
+                let mut frame = ((2 + pb::varint_len(main as u64) + main) as u32).to_be_bytes().to_vec();
+                frame.extend([1, 1]);
+                pb::put_varint(&mut frame, main as u64);
+                expected.extend(frame.iter().chain(&body).chain(&sidecar).copied());
+                take(&mut outbox, step, &mut seen);
+            }
+            while outbox.len() > 0 { take(&mut outbox, step, &mut seen); }
+            prop_assert!(seen == expected);
+            prop_assert_eq!(outbox.written(), expected.len() as u64);
+        }
+    }
+
+    fn take(outbox: &mut Outbox, mut step: usize, seen: &mut Vec<u8>) {
+        let mut slices = [IoSlice::new(&[]); 3];
+        let count = outbox.slices(&mut slices);
+        let before = seen.len();
+        for slice in &slices[..count] {
+            let now = slice.len().min(step);
+            seen.extend_from_slice(&slice[..now]);
+            step -= now;
+        }
+        outbox.advance(seen.len() - before);
+    }
+
+    #[test]
+    fn too_many_sidecars_are_refused_before_anything_is_queued() {
+        let mut outbox = Outbox::default();
+        let sidecars = vec![Bytes::new(); MAX_SIDECARS + 1];
+        let refused = outbox.push_frame(&Bytes::new(), &sidecars, |_, _| ());
+        assert_eq!(refused, Err(TooLarge { size: 0, sidecars: MAX_SIDECARS + 1 }));
+        assert_eq!(outbox.len(), 0);
+    }
+}
