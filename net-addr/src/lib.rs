@@ -31,7 +31,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 pub use host_port::{HostPort, NotInet};
-pub use local::LocalAddresses;
+pub use local::{LocalAddresses, host_name};
 pub use parse::ParseError;
 pub use resolve::{CachingResolver, ResolveError, Resolver, SystemResolver};
 pub use unix::{MAX_ABSTRACT_LEN, MAX_PATH_LEN, UnixAbstract, UnixPath};

@@ -138,7 +138,8 @@ fn names_in_hosts(hosts: &str, ips: &HashSet<IpAddr>) -> HashSet<String> {
     names
 }
 
-fn host_name() -> Option<String> {
+/// What this machine calls itself, in lower case, perhaps without its domain; `None` if it has no name.
+pub fn host_name() -> Option<String> {
     let name = rustix::system::uname().nodename().to_str().map(normal_name).ok()?;
     (!name.is_empty()).then_some(name)
 }

@@ -1,1 +1,34 @@
-//! What a master and a tablet server share: flags, identity, clock, GenericService, logging, signals
+//! What a master and a tablet server share: flags, identity, clock, GenericService, access control, logging, signals.
+//!
+//! ```
+//! use server_base::flags::{FlagSet, Role};
+//! use server_base::{ServerClock, ServerIdentity};
+//!
+//! let flags = FlagSet::builder(Role::Master, "nyala-master").build();
+//! flags.parse(["--rpc-bind-addresses=127.0.0.1:0", "-v", "1"])?;
+//! let identity = ServerIdentity::new();
+//! println!("{} listens on {} and {}", identity.uuid(), flags.string("rpc_bind_addresses"), identity.unix_socket());
+//! assert!(ServerClock::new().now().physical_micros() > 0);
+//! # Ok::<(), server_base::flags::FlagError>(())
+//! ```
+//!
+//! What it is not: a server. `rpc-server` listens and runs calls; the crates `master` and `tserver` put both together.
+
+#![forbid(unsafe_code)]
+
+pub mod acl;
+pub mod advertise;
+mod clock;
+pub mod flags;
+mod generic_service;
+mod identity;
+pub mod logging;
+mod rpc_options;
+pub mod signals;
+
+pub use clock::{ServerClock, physical_micros};
+pub use generic_service::{GenericService, SERVICE_NAME};
+pub use identity::{
+    KUDU_VERSION, ServerIdentity, ServerUuid, UuidError, host_port_pb, software_version, version_info,
+};
+pub use rpc_options::{OptionsError, RPC_FLAGS, RpcOptions};

@@ -1,0 +1,107 @@
+//! `kudu.server.GenericService`: status, flags and clock of any server.
+
+use std::sync::Arc;
+
+use net_addr::SockAddr;
+use proto::kudu::server::set_flag_response_pb::Code;
+use proto::kudu::server::{
+    CheckLeaksResponsePb, FlushCoverageResponsePb, GetFlagsRequestPb, GetFlagsResponsePb,
+    GetStatusResponsePb, ServerClockResponsePb, SetFlagRequestPb, SetFlagResponsePb, get_flags_response_pb,
+};
+use proto::methods::generic_service::{
+    CheckLeaks, FlushCoverage, GetFlags, GetStatus, ServerClock as ServerClockMethod, SetFlag,
+};
+use rpc_server::Service;
+
+use crate::flags::{FlagSet, SetError};
+use crate::{ServerClock, ServerIdentity, logging};
+
+/// The full name of the service.
+pub const SERVICE_NAME: &str = "kudu.server.GenericService";
+
+/// What the service tells of its server.
+#[derive(Clone, Debug)]
+pub struct GenericService {
+    /// Who the server is.
+    pub identity: ServerIdentity,
+    /// Its flags; SetFlag changes them.
+    pub flags: FlagSet,
+    /// Its clock.
+    pub clock: ServerClock,
+    /// Where it listens, with the ports filled in.
+    pub bound: Vec<SockAddr>,
+}
+
+impl GenericService {
+    /// The service, ready to be registered. All of its methods are cheap.
+    ///
+    /// FlushCoverage and CheckLeaks answer that they did not succeed, as every release build of Kudu does.
+    pub fn into_service(self) -> Service {
+        let this = Arc::new(self);
+        let (status, get_flags, set_flag, clock) = (this.clone(), this.clone(), this.clone(), this);
+        Service::builder(SERVICE_NAME)
+            .cheap::<GetStatus>(move |call| call.respond(&status.status()))
+            .cheap::<GetFlags>(move |call| call.respond(&get_flags.get_flags(call.request())))
+            .cheap::<SetFlag>(move |call| call.respond(&set_flag.set_flag(call.request())))
+            .cheap::<ServerClockMethod>(move |call| {
+                call.respond(&ServerClockResponsePb { timestamp: Some(clock.clock.now().0) });
+            })
+            .cheap::<FlushCoverage>(|call| call.respond(&FlushCoverageResponsePb { success: Some(false) }))
+            .cheap::<CheckLeaks>(|call| {
+                call.respond(&CheckLeaksResponsePb { success: Some(false), ..Default::default() });
+            })
+            .build()
+    }
+
+    fn status(&self) -> GetStatusResponsePb {
+        GetStatusResponsePb { status: self.identity.status(&self.bound), error: None }
+    }
+
+    /// Those named, whatever their value; else those that were set, or all if asked for. Of these, with tags given, those that
+    /// carry one of the tags.
+    fn get_flags(&self, request: &GetFlagsRequestPb) -> GetFlagsResponsePb {
+        let wanted = |info: &crate::flags::FlagInfo| {
+            let by_name = if request.flags.is_empty() {
+                request.all_flags() || !info.is_default
+            } else {
+                request.flags.iter().any(|name| name == info.name)
+            };
+            by_name
+                && (request.tags.is_empty()
+                    || info.tags.iter().any(|own| request.tags.iter().any(|tag| tag == own)))
+        };
+        let flags = self.flags.list().into_iter().filter(wanted).map(|info| get_flags_response_pb::Flag {
+            name: Some(info.name.to_owned()),
+            value: Some(info.value),
+            tags: info.tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            is_default_value: Some(info.is_default),
+        });
+        GetFlagsResponsePb { flags: flags.collect() }
+    }
+
+    fn set_flag(&self, request: &SetFlagRequestPb) -> SetFlagResponsePb {
+        let answer = |code: Code, msg: Option<String>, old_value| SetFlagResponsePb {
+            result: code.into(),
+            msg,
+            old_value,
+        };
+        match self.flags.set(&request.flag, &request.value, request.force()) {
+            Ok(old) => {
+                let (name, value) = (&request.flag, &request.value);
+                tracing::info!("--{name} was {old} and is now {value}");
+                if name == "v" {
+                    logging::set_verbosity(self.flags.int("v"));
+                }
+                self.flags.warn_ignored();
+                answer(Code::Success, Some(format!("{name} set to {value}\n")), Some(old))
+            }
+            Err(SetError::NoSuchFlag { .. }) => answer(Code::NoSuchFlag, None, None),
+            Err(SetError::NotSafe { .. }) => {
+                answer(Code::NotSafe, Some("Flag is not safe to change at runtime".to_owned()), None)
+            }
+            Err(SetError::BadValue { old, .. }) => {
+                answer(Code::BadValue, Some("Unable to set flag: bad value".to_owned()), Some(old))
+            }
+        }
+    }
+}
