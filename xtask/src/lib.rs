@@ -13,4 +13,4 @@ pub mod figures;
 pub mod interrupt;
 pub mod measure;
 pub mod report;
-//pub mod rows;
+pub mod rows;

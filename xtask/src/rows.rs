@@ -154,12 +154,7 @@ impl CsvTable {
                 Some(column)
             })
             .collect();
-        Ok(CsvTable {
-            path: path.to_owned(),
-            schema: Schema::new(columns, key.len())?,
-            positions,
-            rows,
-        })
+        Ok(CsvTable { path: path.to_owned(), schema: Schema::new(columns, key.len())?, positions, rows })
     }
 
     /// The table's columns, key columns first.
@@ -174,31 +169,19 @@ impl CsvTable {
 
     /// Reads the rows, from the first on.
     pub fn read(&self) -> Result<Rows<'_>, CsvError> {
-        Ok(Rows {
-            table: self,
-            reader: open(&self.path)?,
-            record: StringRecord::new(),
-        })
+        Ok(Rows { table: self, reader: open(&self.path)?, record: StringRecord::new() })
     }
 
     fn row(&self, line: u64, record: &StringRecord) -> Result<Row, BadRow> {
         let columns = self.schema.columns();
         if record.len() != columns.len() {
-            let reason = Reason::CellCount {
-                found: record.len(),
-                expected: columns.len(),
-            };
+            let reason = Reason::CellCount { found: record.len(), expected: columns.len() };
             return Err(BadRow::whole(line, reason));
         }
         let mut values = Vec::with_capacity(columns.len());
         for (index, (column, &at)) in columns.iter().zip(&self.positions).enumerate() {
             let cell = record.get(at).unwrap_or_default();
-            let bad = |reason| BadRow {
-                line,
-                column: column.name.clone(),
-                value: cell.to_owned(),
-                reason,
-            };
+            let bad = |reason| BadRow { line, column: column.name.clone(), value: cell.to_owned(), reason };
             values.push(if is_null(cell) {
                 if index < self.schema.key_columns() {
                     return Err(bad(Reason::NullKey));
@@ -215,7 +198,6 @@ impl CsvTable {
 }
 
 /// Iterator over the rows of a [`CsvTable`]; ends at the end of the file or where it cannot be read any more.
-#[derive(Debug)]
 pub struct Rows<'a> {
     table: &'a CsvTable,
     reader: Reader,
@@ -244,12 +226,7 @@ impl Iterator for Rows<'_> {
 
 impl BadRow {
     fn whole(line: u64, reason: Reason) -> BadRow {
-        BadRow {
-            line,
-            column: "(row)".to_owned(),
-            value: String::new(),
-            reason,
-        }
+        BadRow { line, column: "(row)".to_owned(), value: String::new(), reason }
     }
 }
 
@@ -267,11 +244,7 @@ impl BadRows {
 
     /// With `go_on`, bad rows are counted and left out; without, the first one is an error.
     pub fn new(go_on: bool) -> BadRows {
-        BadRows {
-            go_on,
-            count: 0,
-            first: Vec::new(),
-        }
+        BadRows { go_on, count: 0, first: Vec::new() }
     }
 
     /// Takes note of a bad row; returns it when the load has to stop.
@@ -300,24 +273,15 @@ impl BadRows {
 type Reader = csv::Reader<Box<dyn Read>>;
 
 fn open(path: &Path) -> Result<Reader, CsvError> {
-    let file = File::open(path).map_err(|source| CsvError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = File::open(path).map_err(|source| CsvError::Read { path: path.to_owned(), source })?;
     let packed = path.extension().is_some_and(|ending| ending == "gz");
-    let input: Box<dyn Read> = if packed {
-        Box::new(MultiGzDecoder::new(BufReader::new(file)))
-    } else {
-        Box::new(file)
-    };
+    let input: Box<dyn Read> =
+        if packed { Box::new(MultiGzDecoder::new(BufReader::new(file))) } else { Box::new(file) };
     Ok(csv::ReaderBuilder::new().flexible(true).from_reader(input))
 }
 
 fn csv_error(path: &Path) -> impl Fn(csv::Error) -> CsvError + '_ {
-    |source| CsvError::Csv {
-        path: path.to_owned(),
-        source,
-    }
+    |source| CsvError::Csv { path: path.to_owned(), source }
 }
 
 fn is_utf8_error(error: &csv::Error) -> bool {
@@ -336,10 +300,7 @@ fn key_first(header: &StringRecord, key: &[String]) -> Result<Vec<usize>, CsvErr
     let mut positions = Vec::with_capacity(header.len());
     for name in key {
         let at = header.iter().position(|column| column == name);
-        positions.push(at.ok_or_else(|| CsvError::NoSuchColumn {
-            name: name.clone(),
-            columns: columns(),
-        })?);
+        positions.push(at.ok_or_else(|| CsvError::NoSuchColumn { name: name.clone(), columns: columns() })?);
     }
     let others = (0..header.len()).filter(|at| !positions.contains(at));
     let others: Vec<usize> = others.collect();

@@ -17,7 +17,7 @@ pub(super) fn run(kit: &Kit, target: &Target, tables: u32) -> Result<()> {
     let classes = kit.folder().join("classes");
     let mut compile = Command::new("javac");
     compile
-        .args(["--release", "11", "-Xlint:all", "-Werror", "-proc:none", "-cp", &libraries, "-d"])
+        .args(["--release", "11", "-Xlint:all,-path", "-proc:none", "-cp", &libraries, "-d"])
         .arg(&classes);
     for source in std::fs::read_dir(&sources)? {
         let path = source?.path();
@@ -28,7 +28,7 @@ pub(super) fn run(kit: &Kit, target: &Target, tables: u32) -> Result<()> {
     step::run(&mut compile)?;
     step::run(
         Command::new("java")
-            .arg("-ea")
+            .args(["-ea", "-Duser.timezone=UTC"])
             .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
             .arg("-cp")
             .arg(format!("{}:{libraries}", classes.display()))

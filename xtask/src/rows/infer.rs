@@ -18,15 +18,7 @@ pub(super) struct Guess {
 
 impl Default for Guess {
     fn default() -> Guess {
-        Guess {
-            bool: true,
-            int: true,
-            wide: false,
-            double: true,
-            date: true,
-            time: true,
-            seen: false,
-        }
+        Guess { bool: true, int: true, wide: false, double: true, date: true, time: true, seen: false }
     }
 }
 

@@ -79,18 +79,12 @@ pub(super) fn micros(cell: &str) -> Option<i64> {
 }
 
 fn digits(text: &str) -> Option<u32> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().ok()
-    } else {
-        None
-    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 fn days_of_month(year: u32, month: u32) -> u32 {
     match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
-            29
-        }
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,
@@ -99,11 +93,7 @@ fn days_of_month(year: u32, month: u32) -> u32 {
 
 /// Days since 1970-01-01 in the Gregorian calendar, counted in years that begin with March, so that the leap day is last.
 fn days_since_epoch(year: u32, month: u32, day: u32) -> i32 {
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
     days as i32 - 719_469
 }
@@ -130,7 +120,13 @@ mod tests {
         assert_eq!(micros("2013-01-01 10:00:00"), Some(1_357_034_400_000_000));
         assert_eq!(micros("1970-01-01T00:00:00.5Z"), Some(500_000));
         assert_eq!(micros("1969-12-31T23:59:59.999999Z"), Some(-1));
-        for wrong in ["2013-01-01", "2013-01-01T24:00:00Z", "2013-01-01T10:00Z", "2013-01-01T10:00:00.Z", "é013-01-01T1"] {
+        for wrong in [
+            "2013-01-01",
+            "2013-01-01T24:00:00Z",
+            "2013-01-01T10:00Z",
+            "2013-01-01T10:00:00.Z",
+            "é013-01-01T1",
+        ] {
             assert_eq!(micros(wrong), None, "{wrong}");
         }
     }

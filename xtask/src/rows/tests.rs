@@ -19,8 +19,7 @@ fn excerpt() -> PathBuf {
 
 #[test]
 fn the_excerpt_of_flights_is_a_table_without_bad_rows() {
-    let table =
-        CsvTable::inspect(&excerpt(), &key(&["time_hour", "carrier", "flight"])).unwrap();
+    let table = CsvTable::inspect(&excerpt(), &key(&["time_hour", "carrier", "flight"])).unwrap();
     assert_eq!(table.rows(), 10_000);
     let types: Vec<(String, DataType)> = table
         .schema()
@@ -67,12 +66,7 @@ fn a_bad_row_names_line_column_value_and_reason() {
     let (_dir, path) = file("t.csv", text.as_bytes());
     let table = CsvTable::inspect(&path, &key(&["id"])).unwrap();
     assert_eq!(table.rows(), SAMPLE + 5);
-    let bad: Vec<String> = table
-        .read()
-        .unwrap()
-        .filter_map(Result::err)
-        .map(|row| row.to_string())
-        .collect();
+    let bad: Vec<String> = table.read().unwrap().filter_map(Result::err).map(|row| row.to_string()).collect();
     let expected = [
         "line 10002, column n, value \"5.5\": not a value of type INT32, which the rows before suggest",
         "line 10003, column id, value \"NA\": null in a key column",

@@ -1,0 +1,29 @@
+import org.apache.kudu.client.KuduClient;
+
+/** Checks of a cluster through the Java client: `Main MASTER TABLES`. */
+public final class Main {
+  private Main() {}
+
+  public static void main(String[] arguments) throws Exception {
+    String master = arguments[0];
+    int tables = Integer.parseInt(arguments[1]);
+    Checks checks = new Checks();
+    try (KuduClient client = new KuduClient.KuduClientBuilder(master).build();
+        KuduClient second = new KuduClient.KuduClientBuilder(master).build()) {
+      Definitions definitions = new Definitions(client, second);
+      checks.run("a_table_is_created_at_once", definitions::firstTable);
+      checks.run("more_replicas_than_tablet_servers_are_refused", definitions::tooManyReplicas);
+      checks.run("definitions_come_back_as_given", definitions::comeBackAsGiven);
+      Rows rows = new Rows(client);
+      checks.run("rows_of_every_type_follow_insert_upsert_update_delete", rows::everyType);
+      checks.run("keys_of_every_type_are_ordered", rows::keysOfEveryType);
+      checks.run("scans_by_predicate_projection_limit_and_token", rows::scans);
+      Sessions sessions = new Sessions(client);
+      checks.run("errors_are_reported_for_each_row", sessions::errorsForEachRow);
+      checks.run("ignoring_operations_report_no_error", sessions::ignoringOperations);
+      checks.run("flushes_beside_background_flushes_lose_nothing", sessions::flushBesideBackgroundFlush);
+      checks.run("tables_made_by_one_client_are_open_to_another", () -> definitions.inTurn(tables));
+    }
+    System.exit(checks.finish());
+  }
+}
