@@ -1,7 +1,7 @@
 //! Errors, one enum an operation.
 
-use schema::{PartitionError, PredicateError};
 use schema::timestamp::ClockError;
+use schema::{PartitionError, PredicateError};
 
 /// A tablet that cannot be opened as it is described.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

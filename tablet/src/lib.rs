@@ -1,5 +1,28 @@
 //! One tablet replica: rows in columnar form, many versions of them, batches of writes, and scans of snapshots.
 //!
+//! ```
+//! # use {schema::{row_ops::*, *}, std::sync::Arc, tablet::*};
+//! let schema = Schema::new(vec![Column::new("id", DataType::Int32)], 1)?.with_sequential_ids(10);
+//! let (id, table) = ("b72a...".to_owned(), "t".to_owned());
+//! let (partition_schema, partition) = Default::default();
+//! let options = TabletOptions {
+//!     id, table_id: table.clone(), table_name: table, schema: schema.clone(), partition_schema, partition, schema_version: 0,
+//! };
+//! let tablet = Tablet::open(options, Arc::new(HybridClock::default()))?;
+//! let decoder = Decoder::new(&schema, &schema)?;
+//! let written = tablet.write(&decoder.decode(&[1, 1, 7, 0, 0, 0], &[])?, None, 1_700_000_000_000_000)?;
+//! let spec = ScanSpec { projection: vec![0], ..ScanSpec::default() };
+//! let block = tablet.scan(spec, 1_700_000_000_000_000)?.next_block(1 << 20)?;
+//! assert_eq!((written.metrics.successful_inserts, block.map(|b| b.rows)), (1, Some(1)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A write is a [`schema::Ops`], as `schema`'s decoder makes it: decided op by op against a hash index of the living keys,
+//! then appended as new row versions at one timestamp. Updates and deletes end the version they find. A snapshot at T
+//! shows what was written before T and not ended before T; once it was read, no later write gets a timestamp below T.
+//!
+//! Limits: 2^32 - 1 row versions, all in memory. Timestamps and `now_micros` are microseconds since the Unix epoch.
+//!
 //! What it is not: durable yet (rows live in memory until the tablet is dropped, superseded versions too), replicated,
 //! or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
 #![forbid(unsafe_code)]

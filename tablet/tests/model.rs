@@ -47,10 +47,14 @@ impl Model {
         };
         let after = match (op.kind, before) {
             (OpKind::Update, _) if im.is_some() => return Err("immutable"),
-            (OpKind::Update | OpKind::UpdateIgnore, _) if a.is_none() && d.is_none() => return Err("invalid"),
+            (OpKind::Update | OpKind::UpdateIgnore, _) if a.is_none() && d.is_none() => {
+                return Err("invalid");
+            }
             (OpKind::Insert, Some(_)) => return Err("present"),
             (OpKind::Update | OpKind::Delete, None) => return Err("missing"),
-            (OpKind::InsertIgnore, Some(_)) | (OpKind::UpdateIgnore | OpKind::DeleteIgnore, None) => return Ok(()),
+            (OpKind::InsertIgnore, Some(_)) | (OpKind::UpdateIgnore | OpKind::DeleteIgnore, None) => {
+                return Ok(());
+            }
             (OpKind::Delete | OpKind::DeleteIgnore, Some(_)) => None,
             (OpKind::Upsert, Some(_)) if im.is_some() => return Err("immutable"),
             (OpKind::Update | OpKind::Upsert, Some(old)) => Some(over(old, false)),
@@ -84,9 +88,15 @@ fn row(schema: &Schema, op: &Operation) -> PartialRow {
     for (column, cell) in ["a", "d", "im"].into_iter().zip(op.cells) {
         match cell {
             None => {}
-            Some(None) => drop(row.set_null(column).unwrap()),
-            Some(Some(number)) if column == "im" => drop(row.set(column, number.to_string()).unwrap()),
-            Some(Some(number)) => drop(row.set(column, number).unwrap()),
+            Some(None) => {
+                row.set_null(column).unwrap();
+            }
+            Some(Some(number)) if column == "im" => {
+                row.set(column, number.to_string()).unwrap();
+            }
+            Some(Some(number)) => {
+                row.set(column, number).unwrap();
+            }
         }
     }
     row
@@ -202,8 +212,8 @@ proptest! {
                 Predicate::Range { column: 2, lower: Some(value.to_le_bytes().to_vec().into()), upper: None },
                 Predicate::IsNotNull { column: 3 },
             ];
-            let matching: Vec<_> = shown.iter().filter(|(_, cells)| cells[0].is_some_and(|a| a >= value));
-            let matching: Vec<_> = matching.map(expected_row).collect();
+            let matching: Vec<_> = shown.iter().filter(|(_, cells)| cells[0].is_some_and(|a| a >= value))
+                .map(expected_row).collect();
             let filtered = ScanSpec { predicates, ..ordered.clone() };
             prop_assert_eq!(read(&tablet, filtered, max_bytes), matching);
 

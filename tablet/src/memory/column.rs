@@ -111,7 +111,12 @@ impl ColumnBuffer {
     }
 
     pub(crate) fn cells(&self) -> Cells<'_> {
-        Cells { layout: self.layout, data: &self.data, varlen: &self.varlen, non_null: self.non_null.as_deref() }
+        Cells {
+            layout: self.layout,
+            data: &self.data,
+            varlen: &self.varlen,
+            non_null: self.non_null.as_deref(),
+        }
     }
 
     pub(crate) fn push(&mut self, cell: Option<&[u8]>) {
@@ -229,9 +234,11 @@ pub(crate) fn slice(layout: Layout, column: &ColumnData, start: usize, len: usiz
         shifted.into()
     });
     match (layout.width, &column.varlen) {
-        (Some(width), _) => {
-            ColumnData { data: column.data.slice(start * width..(start + len) * width), varlen: None, non_null }
-        }
+        (Some(width), _) => ColumnData {
+            data: column.data.slice(start * width..(start + len) * width),
+            varlen: None,
+            non_null,
+        },
         (None, None) => ColumnData { data: column.data.clone(), varlen: None, non_null },
         (None, Some(heap)) => {
             let (first, end) = (offset_at(&column.data, start), offset_at(&column.data, start + len));

@@ -25,14 +25,20 @@ struct Keyed {
 }
 
 /// All rows of the view that pass the filter, by encoded key.
-pub(crate) fn sorted(schema: &Schema, layouts: &[Layout], view: &[Visible], filter: &mut Filter) -> Vec<Place> {
+pub(crate) fn sorted(
+    schema: &Schema,
+    layouts: &[Layout],
+    view: &[Visible],
+    filter: &mut Filter,
+) -> Vec<Place> {
     let mut keys = Vec::new();
     let mut rows = Vec::new();
     let mut selected = Vec::with_capacity(STEP_ROWS);
     for (index, visible) in view.iter().enumerate() {
         for start in (0..visible.rows as usize).step_by(PAGE_ROWS) {
             let len = PAGE_ROWS.min(visible.rows as usize - start);
-            let all = match filter.select(schema, layouts, visible, start, len, std::mem::take(&mut selected)) {
+            let all = match filter.select(schema, layouts, visible, start, len, std::mem::take(&mut selected))
+            {
                 Some(some) => some,
                 None => (start as u32..(start + len) as u32).collect(),
             };
