@@ -4,6 +4,9 @@
 //! required ones; where the bytes are not protobuf at all it stays silent, since decoding them fails anyway.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod fields;
+
+use fields::{Field, Fields, Malformed, Value};
 use std::fmt;
 
 /// The fields of a message type that matter to [`check`], by ascending number. Generated.
@@ -81,7 +84,7 @@ impl std::error::Error for MissingFields {}
 /// than 100 messages, give `Ok`: prost refuses to decode both.
 ///
 /// # Errors
-/// [`MissingFields`] with all of them.
+/// [`MissingFields`] with all of them, or about the first hundred if there are more.
 pub fn check(table: &MessageTable, message: &[u8]) -> Result<(), MissingFields> {
     if table.fields.is_empty() || !matches!(is_complete(table, message, DEPTH), Ok(false)) {
         return Ok(());
@@ -92,9 +95,6 @@ pub fn check(table: &MessageTable, message: &[u8]) -> Result<(), MissingFields> 
         _ => Ok(()),
     }
 }
-
-/// The bytes are not protobuf, or nest too deep.
-struct Malformed;
 
 /// Whether each message in `message`, taken by itself, has all required fields. Merging occurrences of a singular
 /// message can only add fields, so `true` is final and `false` is not.
@@ -129,36 +129,37 @@ fn collect(
     paths: &mut Vec<String>,
 ) -> Result<(), Malformed> {
     let depth = depth.checked_sub(1).ok_or(Malformed)?;
-    let mut occurrences: Vec<Vec<&[u8]>> = vec![Vec::new(); table.fields.len()];
+    let mut present = vec![false; table.fields.len()];
     for part in parts {
         let mut fields = Fields { rest: part };
         while let Some(field) = fields.next()? {
             let Some((index, _)) = table.find(&field) else { continue };
-            let bytes = match field.value {
-                Value::Bytes(bytes) | Value::Group(bytes) => bytes,
-                _ => &[],
-            };
-            if let Some(of_this_field) =
-                usize::try_from(index).ok().and_then(|index| occurrences.get_mut(index))
-            {
-                of_this_field.push(bytes);
+            if let Some(present) = usize::try_from(index).ok().and_then(|index| present.get_mut(index)) {
+                *present = true;
             }
         }
     }
-    let with_rules = || table.fields.iter().zip(&occurrences);
-    for (rule, _) in with_rules().filter(|(rule, found)| rule.required && found.is_empty()) {
+    let rules = || table.fields.iter().zip(&present);
+    for (rule, _) in rules().filter(|(rule, present)| rule.required && !**present) {
         paths.push(format!("{prefix}{}", rule.name));
     }
-    for (rule, found) in with_rules().filter(|(_, found)| !found.is_empty()) {
+    for (rule, _) in rules().filter(|(_, present)| **present) {
         let (Kind::Message(inner) | Kind::Group(inner)) = &rule.kind else { continue };
         if inner.fields.is_empty() {
             continue;
         }
+        let found = parts.iter().flat_map(|part| table.occurrences(rule.number, part));
         if !rule.repeated {
-            collect(inner, found, &format!("{prefix}{}.", rule.name), depth, paths)?;
+            let merged: Vec<_> = found.take(MERGED).collect();
+            collect(inner, &merged, &format!("{prefix}{}.", rule.name), depth, paths)?;
             continue;
         }
-        for (index, element) in found.iter().enumerate() {
+        for (index, element) in
+            found.enumerate().filter(|(_, e)| !matches!(is_complete(inner, e, depth), Ok(true)))
+        {
+            if paths.len() >= REPORTED {
+                return Ok(());
+            }
             collect(inner, &[element], &format!("{prefix}{}[{index}].", rule.name), depth, paths)?;
         }
     }
@@ -181,103 +182,26 @@ impl MessageTable {
         };
         counts.then_some((index, rule))
     }
-}
 
-/// A field as it stands in the bytes.
-struct Field<'a> {
-    number: u32,
-    value: Value<'a>,
-}
-
-enum Value<'a> {
-    Varint(u64),
-    Fixed64,
-    Fixed32,
-    Bytes(&'a [u8]),
-    /// What stands between a group's two tags.
-    Group(&'a [u8]),
-}
-
-/// The fields of a message, one after the other.
-struct Fields<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    fn next(&mut self) -> Result<Option<Field<'a>>, Malformed> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let (number, wire_type) = self.tag()?;
-        let value = match wire_type {
-            3 => Value::Group(self.group(number)?),
-            4 => return Err(Malformed),
-            _ => self.scalar(wire_type)?,
-        };
-        Ok(Some(Field { number, value }))
-    }
-
-    /// Number and wire type.
-    fn tag(&mut self) -> Result<(u32, u64), Malformed> {
-        let tag = self.varint()?;
-        let number = u32::try_from(tag >> 3).map_err(|_| Malformed)?;
-        if number == 0 || number > 0x1fff_ffff { Err(Malformed) } else { Ok((number, tag & 7)) }
-    }
-
-    fn scalar(&mut self, wire_type: u64) -> Result<Value<'a>, Malformed> {
-        match wire_type {
-            0 => self.varint().map(Value::Varint),
-            1 => self.take(8).map(|_| Value::Fixed64),
-            2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
-                self.take(length).map(Value::Bytes)
+    /// The contents of a message field, for each time that it stands in `part`, which must be well-formed.
+    fn occurrences<'a>(&self, number: u32, part: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let mut fields = Fields { rest: part };
+        std::iter::from_fn(move || fields.next().ok().flatten()).filter_map(move |field| {
+            let (_, rule) = self.find(&field)?;
+            match field.value {
+                Value::Bytes(bytes) | Value::Group(bytes) if rule.number == number => Some(bytes),
+                _ => None,
             }
-            5 => self.take(4).map(|_| Value::Fixed32),
-            _ => Err(Malformed),
-        }
-    }
-
-    /// The content of a group whose first tag has been read. Groups inside are skipped by counting, not by recursion.
-    fn group(&mut self, number: u32) -> Result<&'a [u8], Malformed> {
-        let content = self.rest;
-        let mut open = vec![number];
-        loop {
-            let before = self.rest.len();
-            let (number, wire_type) = self.tag()?;
-            match wire_type {
-                3 if open.len() < DEPTH as usize => open.push(number),
-                4 if open.pop() == Some(number) => {}
-                3 | 4 => return Err(Malformed),
-                _ => {
-                    self.scalar(wire_type)?;
-                }
-            }
-            if open.is_empty() {
-                let length = content.len().checked_sub(before).ok_or(Malformed)?;
-                return content.get(..length).ok_or(Malformed);
-            }
-        }
-    }
-
-    fn varint(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0_u64;
-        for shift in (0_u32..64).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
-            self.rest = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Malformed)
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
-        self.rest = rest;
-        Ok(taken)
+        })
     }
 }
 
-/// How many messages may lie in one another: prost's own limit.
+/// From so many missing fields on no further elements are looked at: a peer must not make us write a book about the
+/// millions of empty messages that it sent.
+const REPORTED: usize = 100;
+
+/// So many occurrences of one singular message are merged. Nobody sends two.
+const MERGED: usize = 1000;
+
+/// How many messages may lie in one another, the outermost included: prost's own limit.
 const DEPTH: u32 = 101;

@@ -186,6 +186,22 @@ fn nesting_ends_where_prost_ends_it() {
     assert_eq!(missing(&NODE, &groups), "");
 }
 
+#[test]
+fn a_report_stays_short_whatever_is_missing() {
+    // SchemaPB with a million columns that are empty, and AppStatusPB split into as many parts.
+    let empty = [0x0a, 0].repeat(1_000_000);
+    let mut schema = vec![0x12];
+    prost::encoding::encode_varint(empty.len() as u64, &mut schema);
+    schema.extend_from_slice(&empty);
+    let missing = check(master_service::CreateTable::REQUEST, &schema).unwrap_err();
+    assert!((100..110).contains(&missing.paths().len()), "{}", missing.paths().len());
+    assert_eq!(missing.paths()[..3], ["name", "schema.columns[0].name", "schema.columns[0].type"]);
+
+    let parts = [0x0a, 0].repeat(1_000_000);
+    let missing = check(tablet_server_service::Write::RESPONSE, &parts).unwrap_err();
+    assert_eq!(missing.paths(), ["error.code", "error.status"]);
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
