@@ -7,6 +7,7 @@ mod kit;
 mod suite;
 mod target;
 mod unix;
+mod wire;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -47,7 +48,9 @@ pub(crate) struct Interop {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+pub(crate) enum What {
+    /// Our message definitions beside those of the real libraries.
+    Wire,
     /// The real kudu command line, over TCP and unix sockets.
     Cli,
     /// The real Java client.
@@ -57,9 +60,16 @@ enum What {
 }
 
 impl Interop {
-    /// All of it, as `cargo xtask test` runs it.
-    pub(crate) fn everything() -> Interop {
-        Interop { what: None, on: Servers::Ours, master: None, tservers: 3, rows: 1_000_000, tables: 500 }
+    /// One part, as `cargo xtask test` runs it.
+    pub(crate) fn only(what: What) -> Interop {
+        Interop {
+            what: Some(what),
+            on: Servers::Ours,
+            master: None,
+            tservers: 3,
+            rows: 1_000_000,
+            tables: 500,
+        }
     }
 
     pub(crate) fn run(self) -> Result<()> {
@@ -67,33 +77,35 @@ impl Interop {
         if !missing.is_empty() {
             bail!("{} missing: .ci/run installs what the interop runs need", missing.join(", "));
         }
-        let root = step::root();
-        let kit = Kit::bring(&root)?;
-        if self.runs(What::Cli) || self.runs(What::Java) {
-            let target = match &self.master {
-                Some(master) => Target::running(&kit, master)?,
-                None => Target::start(&kit, self.on, self.tservers)?,
-            };
-            if self.runs(What::Cli) {
-                cli::run(&kit, &target, self.rows)?;
+        let kit = Kit::bring(&step::root())?;
+        let parts = match self.what {
+            Some(part) => vec![part],
+            None => vec![What::Wire, What::Cli, What::Java, What::Client],
+        };
+        for part in parts {
+            match part {
+                What::Wire => wire::run(&kit)?,
+                What::Cli => self.with_cluster(&kit, self.on, |target| cli::run(&kit, target, self.rows))?,
+                What::Java => {
+                    self.with_cluster(&kit, self.on, |target| java::run(&kit, target, self.tables))?
+                }
+                What::Client => self.with_cluster(&kit, Servers::Real, client::run)?,
             }
-            if self.runs(What::Java) {
-                java::run(&kit, &target, self.tables)?;
-            }
-            target.stop()?;
-        }
-        if self.runs(What::Client) {
-            let target = match &self.master {
-                Some(master) => Target::running(&kit, master)?,
-                None => Target::start(&kit, Servers::Real, self.tservers)?,
-            };
-            client::run(&target)?;
-            target.stop()?;
         }
         Ok(())
     }
 
-    fn runs(&self, what: What) -> bool {
-        self.what.is_none_or(|only| only == what)
+    fn with_cluster(
+        &self,
+        kit: &Kit,
+        servers: Servers,
+        run: impl FnOnce(&Target) -> Result<()>,
+    ) -> Result<()> {
+        let target = match &self.master {
+            Some(master) => Target::running(kit, master)?,
+            None => Target::start(kit, servers, self.tservers)?,
+        };
+        run(&target)?;
+        target.stop()
     }
 }

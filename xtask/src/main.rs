@@ -6,7 +6,6 @@ mod interop;
 mod lint;
 mod step;
 mod test;
-mod wire_contract;
 
 use clap::{Parser, Subcommand};
 
@@ -26,7 +25,7 @@ enum Command {
     Lint,
     /// Run all checks and tests, in the order of CI.
     Test(test::Test),
-    /// Run the real kudu command line, the real Java client or the real servers against ours.
+    /// Run real Kudu components against ours, and our client against real servers.
     Interop(interop::Interop),
 }
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use xtask::report;
 
-use crate::interop::{self, Interop};
+use crate::interop::{self, Interop, Kit, What};
+use crate::lint;
 use crate::step::{self, cargo};
-use crate::{lint, wire_contract};
 
 /// Formatting, clippy, lint, tests, doc tests, the wire contract and the interop runs, in this order; stops at the first failure.
 #[derive(clap::Args)]
@@ -33,8 +33,12 @@ const LOCAL: &[Step] = &[
     ("doc tests", || step::run(&mut cargo(&["test", "--workspace", "--doc"]))),
 ];
 
-const WITH_REAL_KUDU: &[Step] =
-    &[("wire contract", wire_contract::run), ("interop", || Interop::everything().run())];
+const WITH_REAL_KUDU: &[Step] = &[
+    ("wire contract", || Interop::only(What::Wire).run()),
+    ("kudu command line on our servers", || Interop::only(What::Cli).run()),
+    ("Java client on our servers", || Interop::only(What::Java).run()),
+    ("our client on real servers", || Interop::only(What::Client).run()),
+];
 
 impl Test {
     pub(crate) fn run(self) -> Result<()> {
@@ -60,13 +64,13 @@ impl Test {
             return Some("--no-interop was given".to_owned());
         }
         let missing = step::missing(interop::PROGRAMS);
-        (!missing.is_empty()).then(|| {
-            format!(
-                "{} missing: the comparison with the real libraries, the real kudu command line, the Java client and \
-                 the real servers are left out (.ci/run installs what they need)",
+        if !missing.is_empty() {
+            return Some(format!(
+                "{} missing, without which the real Kudu components cannot be run (.ci/run installs what they need)",
                 missing.join(", ")
-            )
-        })
+            ));
+        }
+        Kit::bring(&step::root()).err().map(|error| format!("{error:#}"))
     }
 }
 

@@ -4,17 +4,16 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::Kit;
 use crate::r#gen::Gen;
-use crate::interop::Kit;
 use crate::step;
 
 /// Fails when a field, type, number or method differs; needs Python and the real libraries.
-pub(crate) fn run() -> Result<()> {
+pub(super) fn run(kit: &Kit) -> Result<()> {
     let root = step::root();
-    let kit = Kit::bring(&root)?;
-    let ours = root.join("target/interop/ours.fds");
+    let ours = kit.folder().join("ours.fds");
     Gen { check: false, descriptor_set: Some(ours.clone()) }.run()?;
-    let environment = root.join("target/interop/python");
+    let environment = kit.folder().join("python");
     let python = environment.join("bin/python");
     if !environment.join("complete").exists() {
         step::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
