@@ -153,9 +153,6 @@ pub enum ResponseDefect {
     #[error("its body cannot be parsed: {0}")]
     Body(#[from] prost::DecodeError),
     /// The body lacks required fields.
-    #[error("invalid RPC response, missing fields: {fields}")]
-    MissingFields {
-        /// Their paths.
-        fields: String,
-    },
+    #[error("invalid RPC response, missing fields: {0}")]
+    MissingFields(#[from] proto::required::MissingFields),
 }

@@ -1,0 +1,46 @@
+use std::io;
+use std::time::Duration;
+
+use net_addr::SockAddr;
+use socket2::{Domain, Socket, Type};
+
+use crate::reactor::sys::{self, Stream};
+
+/// Connects without blocking, TCP or unix. Has no deadline of its own.
+pub(crate) async fn connect(remote: SockAddr) -> io::Result<Stream> {
+    let native = remote.to_socket2()?;
+    let domain = if remote.is_unix() { Domain::UNIX } else { Domain::for_address(inet(&remote)?) };
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let socket = Socket::new(domain, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        sys::set_no_delay(&socket, &remote)?;
+        match socket.connect(&native) {
+            Ok(()) => {}
+            Err(error) if is_under_way(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && remote.is_unix() => {
+                // The listener's queue is full. TCP would try again by itself.
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_millis(50));
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        // Only a socket that has begun to connect may be polled: before, it counts as hung up.
+        let stream = Stream::new(socket)?;
+        if !remote.is_unix() {
+            stream.connected().await?;
+        }
+        return Ok(stream);
+    }
+}
+
+fn inet(remote: &SockAddr) -> io::Result<std::net::SocketAddr> {
+    remote.as_inet().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+fn is_under_way(error: &io::Error) -> bool {
+    /// `EINPROGRESS`.
+    const IN_PROGRESS: i32 = if cfg!(any(target_os = "linux", target_os = "android")) { 115 } else { 36 };
+    error.raw_os_error() == Some(IN_PROGRESS)
+}

@@ -1,0 +1,327 @@
+//! One outbound connection: the task that makes it and drives its machine.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use tokio::time::Sleep;
+
+use super::connect::connect;
+use super::link::{Command, Failure, Link, Tag};
+use super::{ConnectionId, Inner};
+use crate::machine::{ClientConnection, ClientEvent, ClientOptions, ConnectionFault, Unfinished};
+use crate::negotiate::NegotiationError;
+use crate::reactor::sys::{self, Stream};
+
+/// The task. Dropping it (with its runtime, too) fails the calls on it.
+pub(crate) struct Connection {
+    id: ConnectionId,
+    link: Arc<Link>,
+    messenger: Weak<Inner>,
+    machine: Option<ClientConnection<Tag>>,
+    transport: Transport,
+    buffer: BytesMut,
+    commands: Vec<Command>,
+    timer: Option<Pin<Box<Sleep>>>,
+    armed: Option<Instant>,
+    end: End,
+}
+
+enum Transport {
+    Connecting(Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>),
+    Open(Stream),
+}
+
+/// Why a task ends.
+enum End {
+    /// The peer closed: normal for an idle connection.
+    Eof,
+    Connect(io::Error),
+    Error(io::Error),
+    Fault(ConnectionFault),
+    Close,
+    /// The runtime dropped the task.
+    Dropped,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: ConnectionId,
+        link: Arc<Link>,
+        options: &ClientOptions,
+        messenger: Weak<Inner>,
+    ) -> Self {
+        Self {
+            machine: Some(ClientConnection::new(options, id.user.clone(), Instant::now())),
+            transport: Transport::Connecting(Box::pin(connect(id.remote.clone()))),
+            id,
+            link,
+            messenger,
+            buffer: BytesMut::new(),
+            commands: Vec::new(),
+            timer: None,
+            armed: None,
+            end: End::Dropped,
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let Some(machine) = &mut self.machine else { return Poll::Ready(End::Dropped) };
+        self.link.commands.take(&mut self.commands);
+        for _ in 0..ROUNDS {
+            let now = Instant::now();
+            let fresh = !self.commands.is_empty();
+            for command in self.commands.drain(..) {
+                match command {
+                    Command::Call { key, call, tag } => machine.start_call(key, call, tag),
+                    Command::Cancel { key } => machine.cancel(key),
+                    Command::Close => return Poll::Ready(End::Close),
+                }
+            }
+            if self.armed.is_some_and(|at| at <= now) {
+                self.armed = None;
+                machine.handle_timeout(now);
+            }
+            if let Transport::Connecting(connecting) = &mut self.transport {
+                match connecting.as_mut().poll(cx) {
+                    Poll::Ready(Ok(stream)) => self.transport = Transport::Open(stream),
+                    Poll::Ready(Err(error)) => return Poll::Ready(End::Connect(error)),
+                    Poll::Pending => {}
+                }
+            }
+            let mut read = Poll::Pending;
+            if let Transport::Open(stream) = &mut self.transport {
+                let quiet = now.saturating_duration_since(machine.last_activity()) > QUIET;
+                if fresh && quiet && machine.is_established() {
+                    // The server may have closed while this runtime stood still: ask, before a call is sent into the void.
+                    match stream.read_now(&mut self.buffer) {
+                        Ok(Some(0)) => return Poll::Ready(End::Eof),
+                        Ok(Some(_)) => machine.handle_input(&mut self.buffer, now),
+                        Ok(None) => {}
+                        Err(error) => return Poll::Ready(End::Error(error)),
+                    }
+                }
+                let written = write(stream, machine, cx, now);
+                read = self::read(stream, machine, &mut self.buffer, cx);
+                match read {
+                    // What was read is looked at before the end of the connection counts.
+                    Poll::Ready(Ok(0)) => return Poll::Ready(End::Eof),
+                    Poll::Ready(Ok(_)) => machine.handle_input(&mut self.buffer, now),
+                    _ => {}
+                }
+                if let Err(error) = written {
+                    if !matches!(read, Poll::Ready(Ok(_))) {
+                        return Poll::Ready(End::Error(error));
+                    }
+                }
+            }
+            while let Some(event) = machine.poll_event() {
+                complete(event);
+            }
+            if let Some(fault) = machine.fault() {
+                return Poll::Ready(End::Fault(fault.clone()));
+            }
+            match read {
+                Poll::Ready(Ok(_)) => self.link.commands.take(&mut self.commands),
+                Poll::Ready(Err(error)) => return Poll::Ready(End::Error(error)),
+                Poll::Pending => {
+                    if let Some(at) = machine.poll_timeout() {
+                        arm(&mut self.timer, &mut self.armed, at, cx);
+                    }
+                    if self.link.commands.rest(cx) {
+                        return Poll::Pending;
+                    }
+                    self.link.commands.take(&mut self.commands);
+                }
+            }
+        }
+        // Others of this runtime have their turn first.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn finish(&mut self) {
+        let mut left = std::mem::take(&mut self.commands);
+        // Closed before it is forgotten: who still holds the link makes a new one.
+        left.append(&mut self.link.commands.close());
+        let messenger = self.messenger.upgrade();
+        if let Some(messenger) = &messenger {
+            messenger.forget(&self.id, &self.link);
+        }
+        let shut_down = messenger.is_none_or(|messenger| messenger.is_shut_down());
+        let Some(machine) = self.machine.take() else { return };
+        let established = machine.is_established();
+        let ending = Ending::new(&self.end, shut_down, established);
+        for Unfinished { tag, unsent, .. } in machine.into_unfinished() {
+            let _ = tag.send(Err(ending.failure(unsent)));
+        }
+        for command in left {
+            if let Command::Call { call, tag, .. } = command {
+                let _ = tag.send(Err(ending.failure(Some(call))));
+            }
+        }
+    }
+}
+
+/// How the calls of a connection that ended fail.
+enum Ending {
+    ShutDown,
+    Negotiation(NegotiationError),
+    /// `retry`: a call of which nothing was sent can go on another connection.
+    Network {
+        source: Arc<io::Error>,
+        retry: bool,
+    },
+}
+
+impl Ending {
+    fn new(end: &End, shut_down: bool, established: bool) -> Self {
+        let network = |source: io::Error, retry| Self::Network { source: Arc::new(source), retry };
+        match end {
+            _ if shut_down => Self::ShutDown,
+            End::Fault(ConnectionFault::Negotiation(error)) => Self::Negotiation(error.clone()),
+            End::Fault(ConnectionFault::Frame(error)) => {
+                network(io::Error::new(io::ErrorKind::InvalidData, *error), true)
+            }
+            End::Connect(error) => network(copy(error), false),
+            End::Error(error) => network(copy(error), established),
+            End::Eof => {
+                let closed = "the server closed the connection";
+                network(io::Error::new(io::ErrorKind::ConnectionReset, closed), established)
+            }
+            End::Close | End::Dropped => {
+                let dropped = "the runtime of the connection was shut down";
+                network(io::Error::new(io::ErrorKind::ConnectionAborted, dropped), false)
+            }
+        }
+    }
+
+    fn failure(&self, unsent: Option<crate::machine::OutboundCall>) -> Failure {
+        match self {
+            Self::ShutDown => Failure::ShutDown,
+            Self::Negotiation(error) => Failure::Negotiation(error.clone()),
+            Self::Network { source, retry } => match unsent {
+                Some(call) if *retry => Failure::Unsent { call, source: source.clone() },
+                unsent => Failure::Network { source: source.clone(), sent: unsent.is_none() },
+            },
+        }
+    }
+}
+
+fn copy(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+fn write(
+    stream: &mut Stream,
+    machine: &mut ClientConnection<Tag>,
+    cx: &mut Context<'_>,
+    now: Instant,
+) -> io::Result<()> {
+    loop {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let count = machine.poll_transmit(now, &mut slices);
+        if count == 0 {
+            return Ok(());
+        }
+        match stream.poll_write(cx, &slices[..count]) {
+            Poll::Ready(written) => machine.transmitted(written?, now),
+            Poll::Pending => return Ok(()),
+        }
+    }
+}
+
+fn read(
+    stream: &mut Stream,
+    machine: &mut ClientConnection<Tag>,
+    buffer: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    if buffer.is_empty() {
+        if let Some(room) = machine.direct_room() {
+            let read = stream.poll_read_direct(cx, room);
+            if let Poll::Ready(Ok(count)) = read {
+                machine.direct_filled(count);
+            }
+            return read;
+        }
+    }
+    stream.poll_read_buffer(cx, buffer)
+}
+
+fn complete(event: ClientEvent<Tag>) {
+    let (tag, result) = match event {
+        ClientEvent::Response { tag, body, sidecars } => (tag, Ok((body, sidecars))),
+        ClientEvent::Failed { tag, error: Ok(error) } => (tag, Err(Failure::Remote(error))),
+        ClientEvent::Failed { tag, error: Err(error) } => (tag, Err(Failure::ErrorStatus(error))),
+        ClientEvent::TimedOut { tag, stage } => (tag, Err(Failure::TimedOut(stage))),
+        ClientEvent::TooLarge { tag, size, sidecars } => (tag, Err(Failure::TooLarge { size, sidecars })),
+        ClientEvent::NotSupported { tag } => (tag, Err(Failure::NotSupported)),
+    };
+    // Fails if the caller stopped waiting.
+    let _ = tag.send(result);
+}
+
+/// Has the task woken at `at`, or earlier if that is already set: most timers would never fire.
+fn arm(timer: &mut Option<Pin<Box<Sleep>>>, armed: &mut Option<Instant>, at: Instant, cx: &mut Context<'_>) {
+    if armed.is_some_and(|armed| armed <= at) {
+        return;
+    }
+    let deadline = tokio::time::Instant::from_std(at);
+    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+    timer.as_mut().reset(deadline);
+    *armed = Some(at);
+    if timer.as_mut().poll(cx).is_ready() {
+        cx.waker().wake_by_ref();
+    }
+}
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let connecting = matches!(self.transport, Transport::Connecting(_));
+        let turn = self.turn(cx);
+        if connecting {
+            if let Transport::Open(stream) = &self.transport {
+                let spread = (Arc::as_ptr(&self.link).addr() >> 7) as u64;
+                if let Err(error) = sys::set_keepalive(stream.socket(), &self.id.remote, spread) {
+                    tracing::debug!(remote = %self.id.remote, %error, "no TCP keepalive");
+                }
+            }
+        }
+        self.end = std::task::ready!(turn);
+        let remote = &self.id.remote;
+        match &self.end {
+            End::Eof => tracing::debug!(%remote, "closed by the server"),
+            End::Connect(error) => tracing::debug!(%remote, %error, "cannot connect"),
+            End::Error(error) => tracing::debug!(%remote, %error, "connection lost"),
+            End::Fault(fault) => tracing::warn!(%remote, "dropped a connection: {fault}"),
+            End::Close | End::Dropped => {}
+        }
+        self.finish();
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Pieces in one system call; more stay for the next.
+const SLICES: usize = 64;
+
+/// Reads in one turn, before others of the runtime are let in.
+const ROUNDS: usize = 16;
+
+/// After this long without a byte the connection is looked at before it is used.
+const QUIET: Duration = Duration::from_millis(500);

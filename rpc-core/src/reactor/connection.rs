@@ -1,0 +1,320 @@
+//! One accepted connection: the task that drives its machine.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::BytesMut;
+use net_addr::SockAddr;
+use socket2::Socket;
+use tokio::time::Sleep;
+
+use super::mailbox::Mailbox;
+use super::sys::{self, Stream};
+use super::{ConnectionStats, ReactorState};
+use crate::call::{Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink};
+use crate::machine::{CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest};
+
+/// What responders and the pool see of a connection.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    id: u64,
+    reactor: usize,
+    peer: SockAddr,
+    answers: Mailbox<(i32, Answer)>,
+    stopping: AtomicBool,
+    info: OnceLock<Arc<ConnectionInfo>>,
+    calls: AtomicU64,
+    in_flight: AtomicUsize,
+}
+
+impl Shared {
+    pub(crate) fn new(id: u64, reactor: usize, peer: SockAddr) -> Self {
+        Self {
+            id,
+            reactor,
+            peer,
+            answers: Mailbox::new(),
+            stopping: AtomicBool::new(false),
+            info: OnceLock::new(),
+            calls: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.answers.wake();
+    }
+
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        ConnectionStats {
+            id: self.id,
+            reactor: self.reactor,
+            peer: self.peer.clone(),
+            info: self.info.get().cloned(),
+            calls_in_flight: self.in_flight.load(Ordering::Relaxed),
+            calls: self.calls.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl ResponseSink for Shared {
+    fn deliver(&self, call_id: i32, answer: Answer) {
+        // Fails if the connection is gone; so is the one who asked.
+        let _ = self.answers.post((call_id, answer));
+    }
+}
+
+/// All that a connection starts with.
+pub(crate) struct Accepted {
+    pub(crate) socket: Socket,
+    pub(crate) peer: SockAddr,
+    pub(crate) local: SockAddr,
+    pub(crate) handler: Arc<dyn InboundHandler>,
+    pub(crate) options: Arc<ServerOptions>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) reactor: Arc<ReactorState>,
+}
+
+/// The task. Dropping it closes the connection.
+pub(crate) struct Connection {
+    peer: SockAddr,
+    local: SockAddr,
+    handler: Arc<dyn InboundHandler>,
+    options: Arc<ServerOptions>,
+    shared: Arc<Shared>,
+    reactor: Arc<ReactorState>,
+    machine: ServerConnection,
+    transport: Transport,
+    buffer: BytesMut,
+    answers: Vec<(i32, Answer)>,
+    timer: Option<Pin<Box<Sleep>>>,
+    armed: Option<Instant>,
+    /// Set when a shutdown began.
+    drain_until: Option<Instant>,
+}
+
+enum Transport {
+    /// Not yet known to the reactor's poller.
+    New(Option<Socket>),
+    Open(Stream),
+}
+
+/// Why a task ends.
+enum End {
+    /// The peer closed.
+    Eof,
+    Error(io::Error),
+    Closed(CloseReason),
+    Stopped,
+}
+
+impl Connection {
+    pub(crate) fn new(accepted: Accepted) -> Self {
+        let Accepted { socket, peer, local, handler, options, shared, reactor } = accepted;
+        Self {
+            machine: ServerConnection::new(options.clone(), peer.clone(), Instant::now()),
+            transport: Transport::New(Some(socket)),
+            peer,
+            local,
+            handler,
+            options,
+            shared,
+            reactor,
+            buffer: BytesMut::new(),
+            answers: Vec::new(),
+            timer: None,
+            armed: None,
+            drain_until: None,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if let Transport::New(socket) = &mut self.transport {
+            let Some(socket) = socket.take() else { return Poll::Ready(End::Eof) };
+            match Stream::new(socket) {
+                Ok(stream) => self.transport = Transport::Open(stream),
+                Err(error) => return Poll::Ready(End::Error(error)),
+            }
+        }
+        self.shared.answers.take(&mut self.answers);
+        for _ in 0..ROUNDS {
+            let now = Instant::now();
+            for (call_id, answer) in self.answers.drain(..) {
+                self.machine.respond(call_id, &answer);
+            }
+            if self.armed.is_some_and(|at| at <= now) {
+                self.armed = None;
+                self.machine.handle_timeout(now);
+            }
+            if let Err(error) = self.write(cx, now) {
+                return Poll::Ready(End::Error(error));
+            }
+            if let Some(end) = self.end(now) {
+                return Poll::Ready(end);
+            }
+            match self.read(cx) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(End::Eof),
+                Poll::Ready(Ok(_)) => {
+                    self.machine.handle_input(&mut self.buffer, now);
+                    self.dispatch(now);
+                    self.shared.answers.take(&mut self.answers);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(End::Error(error)),
+                Poll::Pending => {
+                    self.shared.in_flight.store(self.machine.calls_in_flight(), Ordering::Relaxed);
+                    self.arm(cx);
+                    if self.shared.answers.rest(cx) {
+                        return Poll::Pending;
+                    }
+                    self.shared.answers.take(&mut self.answers);
+                }
+            }
+        }
+        // Others of this reactor have their turn first.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Is it over?
+    fn end(&mut self, now: Instant) -> Option<End> {
+        if let Some(reason) = self.machine.closing() {
+            let told = !self.machine.flushes() || self.machine.outbound_bytes() == 0;
+            let late = self.drain_until.get_or_insert(now + self.options.drain_timeout);
+            return (told || *late <= now).then(|| End::Closed(reason.clone()));
+        }
+        if self.shared.stopping.load(Ordering::SeqCst) {
+            let until = *self.drain_until.get_or_insert(now + self.options.drain_timeout);
+            let quiet = self.machine.calls_in_flight() == 0 && self.machine.outbound_bytes() == 0;
+            return (quiet || until <= now).then_some(End::Stopped);
+        }
+        None
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
+        let Transport::Open(stream) = &mut self.transport else { return Ok(()) };
+        loop {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.machine.poll_transmit(&mut slices);
+            if count == 0 {
+                return Ok(());
+            }
+            match stream.poll_write(cx, &slices[..count]) {
+                Poll::Ready(written) => self.machine.transmitted(written?, now),
+                Poll::Pending => return Ok(()),
+            }
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // A peer that does not read its answers, or is about to be left, is not read from.
+        if self.drain_until.is_some() || !self.machine.wants_input() {
+            return Poll::Pending;
+        }
+        let Transport::Open(stream) = &mut self.transport else { return Poll::Pending };
+        if self.buffer.is_empty() {
+            if let Some(room) = self.machine.direct_room() {
+                let read = stream.poll_read_direct(cx, room);
+                if let Poll::Ready(Ok(count)) = read {
+                    self.machine.direct_filled(count);
+                }
+                return read;
+            }
+        }
+        stream.poll_read_buffer(cx, &mut self.buffer)
+    }
+
+    fn dispatch(&mut self, now: Instant) {
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                ServerEvent::Established { user } => self.established(user),
+                ServerEvent::Request(request) => self.hand_out(request, now),
+            }
+        }
+    }
+
+    fn established(&mut self, user: String) {
+        let mut info = ConnectionInfo::new(self.peer.clone(), self.local.clone(), user);
+        info.reactor = self.shared.reactor;
+        info.id = self.shared.id;
+        info.confidential |= self.peer.ip().is_some() && self.peer.ip() == self.local.ip();
+        tracing::debug!(peer = %self.peer, user = info.user, "connection established");
+        let _ = self.shared.info.set(Arc::new(info));
+        if let Transport::Open(stream) = &self.transport {
+            if let Err(error) = sys::set_keepalive(stream.socket(), &self.peer, self.shared.id) {
+                tracing::debug!(peer = %self.peer, %error, "no TCP keepalive");
+            }
+        }
+    }
+
+    fn hand_out(&mut self, request: ServerRequest, now: Instant) {
+        let Some(info) = self.shared.info.get() else { return };
+        let ServerRequest { call_id, service, method, .. } = request;
+        let mut call = Request::new(info.clone(), call_id, service, method, request.body, now);
+        call.timeout = request.timeout;
+        call.required_features = request.required_features;
+        call.request_id = request.request_id;
+        call.sidecars = request.sidecars;
+        self.reactor.count_call();
+        self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        self.handler.handle(InboundCall::new(call, Responder::new(call_id, self.shared.clone())));
+    }
+
+    /// Has the task woken when its next timeout is due. A timer that is set too early is left alone: each byte moves the
+    /// timeout, and most timers would never fire.
+    fn arm(&mut self, cx: &mut Context<'_>) {
+        let Some(at) = self.machine.poll_timeout().into_iter().chain(self.drain_until).min() else { return };
+        if self.armed.is_some_and(|armed| armed <= at) {
+            return;
+        }
+        let deadline = tokio::time::Instant::from_std(at);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        timer.as_mut().reset(deadline);
+        self.armed = Some(at);
+        if timer.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+    }
+}
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let end = std::task::ready!(self.turn(cx));
+        let peer = &self.peer;
+        match end {
+            End::Closed(CloseReason::Idle) => tracing::debug!(%peer, "closed an idle connection"),
+            End::Closed(reason) => tracing::warn!(%peer, "dropped a connection: {reason}"),
+            End::Error(error) => tracing::debug!(%peer, %error, "connection lost"),
+            End::Eof => tracing::debug!(%peer, "closed by the peer"),
+            End::Stopped => tracing::debug!(%peer, "closed by shutdown"),
+        }
+        if let Transport::Open(stream) = &self.transport {
+            stream.finish();
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        drop(self.shared.answers.close());
+        self.reactor.forget(self.shared.id);
+    }
+}
+
+/// Pieces in one system call; more stay for the next.
+const SLICES: usize = 64;
+
+/// Reads in one turn, before others of the reactor are let in.
+const ROUNDS: usize = 16;

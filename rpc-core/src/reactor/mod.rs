@@ -1,0 +1,253 @@
+//! Threads that move the bytes of accepted connections: N reactors, each a thread with a tokio runtime of its own.
+//!
+//! A connection is one task of one reactor for life. In one turn the task reads one buffer, hands out the calls in it,
+//! and writes all answers that are there by then with one system call. Calls that are answered by their handler on the
+//! spot never leave the reactor's thread.
+
+mod connection;
+pub(crate) mod mailbox;
+mod placement;
+pub(crate) mod sys;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use net_addr::SockAddr;
+use parking_lot::Mutex;
+use socket2::Socket;
+use tokio::runtime;
+use tokio::sync::Notify;
+
+pub use crate::machine::ServerOptions;
+
+use crate::call::{ConnectionInfo, InboundHandler};
+use connection::{Accepted, Connection, Shared};
+use placement::Placement;
+
+/// The reactors of a server. Dropping it shuts it down.
+#[derive(Debug)]
+pub struct ReactorPool {
+    reactors: Vec<Reactor>,
+    placement: Mutex<Placement>,
+    next_id: AtomicU64,
+    stopped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Reactor {
+    runtime: runtime::Handle,
+    state: Arc<ReactorState>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a reactor's connections share with the pool.
+#[derive(Debug, Default)]
+pub(crate) struct ReactorState {
+    connections: AtomicUsize,
+    accepted: AtomicU64,
+    calls: AtomicU64,
+    live: Mutex<HashMap<u64, Arc<Shared>>>,
+    stop: Notify,
+    emptied: Notify,
+}
+
+/// Figures of a pool at one moment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// By index of the reactor.
+    pub reactors: Vec<ReactorStats>,
+    /// All connections that are open, those still negotiating included.
+    pub connections: Vec<ConnectionStats>,
+}
+
+/// Figures of one reactor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReactorStats {
+    /// Open now.
+    pub connections: usize,
+    /// Taken over since the start.
+    pub accepted: u64,
+    /// Calls handed out since the start.
+    pub calls: u64,
+}
+
+/// Figures of one connection.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// Its number in the pool.
+    pub id: u64,
+    /// Index of its reactor.
+    pub reactor: usize,
+    /// The peer's address.
+    pub peer: SockAddr,
+    /// Who it is; `None` while negotiating.
+    pub info: Option<Arc<ConnectionInfo>>,
+    /// Calls not yet answered.
+    pub calls_in_flight: usize,
+    /// Calls handed out so far.
+    pub calls: u64,
+}
+
+impl ReactorPool {
+    /// Starts `reactors` threads (at least 1), called `name-0`, `name-1`, ...
+    ///
+    /// # Errors
+    /// If the system gives no thread or no poller.
+    pub fn start(name: &str, reactors: usize) -> io::Result<Self> {
+        let mut pool = Self {
+            reactors: Vec::new(),
+            placement: Mutex::new(Placement::default()),
+            next_id: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+        };
+        for index in 0..reactors.max(1) {
+            pool.reactors.push(Reactor::start(format!("{name}-{index}"))?);
+        }
+        Ok(pool)
+    }
+
+    /// Takes over a connected socket, TCP or unix: sets its options, picks the reactor with the fewest connections,
+    /// negotiates there, and hands each call to `handler`. Errors of the connection end up in the log.
+    ///
+    /// # Errors
+    /// If the peer is already gone, or the pool is shut down; the socket is closed then.
+    pub fn adopt(
+        &self,
+        socket: Socket,
+        handler: Arc<dyn InboundHandler>,
+        options: Arc<ServerOptions>,
+    ) -> io::Result<()> {
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the reactors are shut down"));
+        }
+        let peer = address(&socket.peer_addr()?)?;
+        let local = address(&socket.local_addr()?)?;
+        sys::set_no_delay(&socket, &peer)?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (index, reactor) = self.place();
+        let shared = Arc::new(Shared::new(id, index, peer.clone()));
+        reactor.state.live.lock().insert(id, shared.clone());
+        reactor.state.accepted.fetch_add(1, Ordering::Relaxed);
+        let accepted =
+            Accepted { socket, peer, local, handler, options, shared, reactor: reactor.state.clone() };
+        // A task that is never polled still counts the connection off when it is dropped.
+        let task = Connection::new(accepted);
+        if self.stopped.load(Ordering::SeqCst) {
+            task.shared().stop();
+        }
+        reactor.runtime.spawn(task);
+        Ok(())
+    }
+
+    fn place(&self) -> (usize, &Reactor) {
+        let mut placement = self.placement.lock();
+        let loads = self.reactors.iter().map(|reactor| reactor.state.connections.load(Ordering::SeqCst));
+        let index = placement.pick(loads);
+        let reactor = &self.reactors[index];
+        // Counted under the lock, so that two acceptors at once do not pick the same empty reactor.
+        reactor.state.connections.fetch_add(1, Ordering::SeqCst);
+        (index, reactor)
+    }
+
+    /// How many reactors there are.
+    pub fn reactors(&self) -> usize {
+        self.reactors.len()
+    }
+
+    /// What goes on now.
+    pub fn stats(&self) -> PoolStats {
+        let mut stats = PoolStats { reactors: Vec::new(), connections: Vec::new() };
+        for reactor in &self.reactors {
+            let state = &reactor.state;
+            stats.reactors.push(ReactorStats {
+                connections: state.connections.load(Ordering::SeqCst),
+                accepted: state.accepted.load(Ordering::Relaxed),
+                calls: state.calls.load(Ordering::Relaxed),
+            });
+            stats.connections.extend(state.live.lock().values().map(|shared| shared.stats()));
+        }
+        stats.connections.sort_by_key(|connection| connection.id);
+        stats
+    }
+
+    /// Stops: nothing more is read; calls in progress may still be answered and peers read their answers, for
+    /// [`ServerOptions::drain_timeout`]. Blocks until all threads are gone (not when called on one of them, which would
+    /// wait for itself). Later calls return at once.
+    pub fn shutdown(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        for reactor in &self.reactors {
+            for shared in reactor.state.live.lock().values() {
+                shared.stop();
+            }
+            reactor.state.stop.notify_one();
+        }
+        for reactor in &self.reactors {
+            let thread = reactor.thread.lock().take();
+            if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id())
+            {
+                // A panic there was already reported by the panic hook.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for ReactorPool {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl Reactor {
+    fn start(name: String) -> io::Result<Self> {
+        let state = Arc::new(ReactorState::default());
+        let (started, start) = mpsc::channel();
+        let body = {
+            let state = state.clone();
+            move || {
+                let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(started.send(Err(error))),
+                };
+                if started.send(Ok(runtime.handle().clone())).is_ok() {
+                    runtime.block_on(state.run());
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(body)?;
+        let gone = |_| io::Error::other("a reactor ended before it began");
+        let runtime = start.recv().map_err(gone)??;
+        Ok(Self { runtime, state, thread: Mutex::new(Some(thread)) })
+    }
+}
+
+impl ReactorState {
+    async fn run(&self) {
+        self.stop.notified().await;
+        // Each connection ends itself by its drain timeout.
+        while self.connections.load(Ordering::SeqCst) > 0 {
+            self.emptied.notified().await;
+        }
+    }
+
+    pub(crate) fn count_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn forget(&self, id: u64) {
+        self.live.lock().remove(&id);
+        if self.connections.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.emptied.notify_one();
+        }
+    }
+}
+
+fn address(native: &socket2::SockAddr) -> io::Result<SockAddr> {
+    SockAddr::try_from(native).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}

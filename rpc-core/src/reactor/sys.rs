@@ -1,0 +1,180 @@
+//! One socket, TCP or unix, on a tokio runtime: the only code that moves bytes.
+
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use net_addr::SockAddr;
+use socket2::{Socket, TcpKeepalive};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    fd: AsyncFd<Socket>,
+    write_blocked: bool,
+    read_size: usize,
+}
+
+impl Stream {
+    /// Takes over a connected socket; must be called inside the runtime that is to drive it.
+    pub(crate) fn new(socket: Socket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let fd = AsyncFd::register_with_interest(socket, Interest::READABLE | Interest::WRITABLE)?;
+        Ok(Self { fd, write_blocked: false, read_size: READ_MIN })
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        self.fd.get_ref()
+    }
+
+    /// Waits until a connection that is being made is made, or has failed.
+    pub(crate) async fn connected(&self) -> io::Result<()> {
+        let _guard = self.fd.writable().await?;
+        match self.socket().take_error()? {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends what there is to `buffer`; 0 = end of stream.
+    pub(crate) fn poll_read_buffer(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
+            match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
+                Ok((count, drained)) => {
+                    if drained && count > 0 {
+                        // A short read emptied the socket: the next one would only say so. What comes later, and
+                        // what the system already told of the end, makes it readable again.
+                        guard.clear_ready();
+                    }
+                    return Poll::Ready(Ok(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Reads into `room`, which must not be empty; 0 = end of stream.
+    pub(crate) fn poll_read_direct(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
+            match io::Read::read(&mut self.fd.get_ref(), room) {
+                Ok(count) => {
+                    if count > 0 && count < room.len() {
+                        guard.clear_ready();
+                    }
+                    return Poll::Ready(Ok(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Reads whatever the runtime may not have heard of yet; `None` = nothing there.
+    pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
+        match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
+            Ok((count, _)) => Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes from `slices`, which must not be empty, in one system call.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if !self.write_blocked {
+            match send(self.fd.get_ref(), slices) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.write_blocked = true,
+                done => return Poll::Ready(done),
+            }
+        }
+        loop {
+            let mut guard = ready!(self.fd.poll_write_ready(cx))?;
+            if let Ok(done) = guard.try_io(|fd| send(fd.get_ref(), slices)) {
+                self.write_blocked = false;
+                return Poll::Ready(done);
+            }
+        }
+    }
+
+    /// Tells the peer that no more bytes will come.
+    pub(crate) fn finish(&self) {
+        // Fails only if the peer is gone, and then there is nobody to tell.
+        let _ = self.socket().shutdown(Shutdown::Write);
+    }
+}
+
+fn send(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    loop {
+        match socket.send_vectored_with_flags(slices, NO_SIGNAL) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// Appends to `buffer` what one read gives: how much, and whether the socket is drained by it.
+#[allow(unsafe_code)]
+fn receive(socket: &Socket, buffer: &mut BytesMut, read_size: &mut usize) -> io::Result<(usize, bool)> {
+    if buffer.capacity().saturating_sub(buffer.len()) < *read_size / 2 {
+        buffer.reserve(*read_size);
+    }
+    let room = buffer.spare_capacity_mut();
+    let room_len = room.len();
+    let count = socket.recv(room)?.min(room_len);
+    // SAFETY: `recv` has initialised the first `count` bytes behind the buffer's length, and `count` is at most the
+    // spare capacity, so the new length is within the capacity and all bytes up to it are initialised.
+    unsafe { buffer.set_len(buffer.len() + count) };
+    let full = count == room_len;
+    if full {
+        *read_size = READ_MAX.min(*read_size * 4);
+    }
+    Ok((count, !full))
+}
+
+/// What every RPC socket gets as soon as it is connected: small frames leave at once.
+pub(crate) fn set_no_delay(socket: &Socket, peer: &SockAddr) -> io::Result<()> {
+    if peer.is_unix() { Ok(()) } else { socket.set_tcp_nodelay(true) }
+}
+
+/// Lets the system notice dead peers: probes after a minute of silence, then each 3 s, 10 times.
+pub(crate) fn set_keepalive(socket: &Socket, peer: &SockAddr, spread: u64) -> io::Result<()> {
+    if peer.is_unix() {
+        return Ok(());
+    }
+    // Spread, so that the connections of a restart do not all probe in the same second.
+    let idle = Duration::from_secs(60 + spread % 4);
+    let keepalive =
+        TcpKeepalive::new().with_time(idle).with_interval(Duration::from_secs(3)).with_retries(10);
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+/// First read buffer of a connection; peers that only connect cost no more.
+const READ_MIN: usize = 4 << 10;
+
+/// Read buffer of a connection whose reads fill it.
+const READ_MAX: usize = 64 << 10;
+
+/// `MSG_NOSIGNAL`: a peer that is gone must not kill a program which has not turned SIGPIPE off.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NO_SIGNAL: i32 = 0x4000;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const NO_SIGNAL: i32 = 0;
