@@ -105,3 +105,82 @@ impl GenericService {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Role;
+
+    fn service(arguments: &[&str]) -> GenericService {
+        let flags = FlagSet::builder(Role::TabletServer, "test").build();
+        flags.parse(arguments.iter().copied()).unwrap();
+        let bound = vec!["127.0.0.1:7050".parse().unwrap(), "@kudu-x".parse().unwrap()];
+        GenericService { identity: ServerIdentity::new(), flags, clock: ServerClock::new(), bound }
+    }
+
+    fn names(service: &GenericService, request: GetFlagsRequestPb) -> Vec<String> {
+        service.get_flags(&request).flags.into_iter().filter_map(|flag| flag.name).collect()
+    }
+
+    #[test]
+    fn flags_are_listed_as_the_real_server_does() {
+        let service = service(&["--time_source=system_unsync", "--num_reactor_threads=4"]);
+        let request = GetFlagsRequestPb::default;
+        // Without wishes: what was set, even to its default.
+        assert_eq!(names(&service, request()), ["num_reactor_threads", "time_source"]);
+        // By name: also what was not set; names are taken literally.
+        let by_name = |flags: &[&str]| GetFlagsRequestPb {
+            flags: flags.iter().map(|name| (*name).to_owned()).collect(),
+            ..request()
+        };
+        assert_eq!(names(&service, by_name(&["v", "nope", "time_source"])), ["time_source", "v"]);
+        assert!(names(&service, by_name(&["num-reactor-threads"])).is_empty());
+        // By tag: among those that were set.
+        let by_tag =
+            |all_flags| GetFlagsRequestPb { tags: vec!["stable".to_owned()], all_flags, ..request() };
+        assert_eq!(names(&service, by_tag(None)), ["time_source"]);
+        assert!(names(&service, by_tag(Some(true))).len() > 20);
+        assert_eq!(names(&service, GetFlagsRequestPb { all_flags: Some(true), ..request() }).len(), 511 - 14);
+
+        let flag = service.get_flags(&by_name(&["rpc_default_keepalive_time_ms"])).flags.remove(0);
+        assert_eq!((flag.value(), flag.is_default_value()), ("65000", true));
+        assert_eq!(flag.tags, ["advanced"]);
+    }
+
+    #[test]
+    fn flags_are_set_with_the_answers_of_the_real_server() {
+        let service = service(&[]);
+        let set = |flag: &str, value: &str, force| {
+            let request = SetFlagRequestPb {
+                flag: flag.to_owned(),
+                value: value.to_owned(),
+                force,
+                ..Default::default()
+            };
+            let answer = service.set_flag(&request);
+            (answer.result(), answer.msg.unwrap_or_default(), answer.old_value)
+        };
+        let old = |text: &str| Some(text.to_owned());
+        assert_eq!(set("v", "1", None), (Code::Success, "v set to 1\n".to_owned(), old("0")));
+        assert_eq!(
+            set("v", "z", None),
+            (Code::BadValue, "Unable to set flag: bad value".to_owned(), old("1"))
+        );
+        assert_eq!(set("nope", "1", None), (Code::NoSuchFlag, String::new(), None));
+        let unsafe_ = "Flag is not safe to change at runtime".to_owned();
+        assert_eq!(set("num_reactor_threads", "1", None), (Code::NotSafe, unsafe_, None));
+        assert_eq!(
+            set("keytab_file", "1", Some(true)),
+            (Code::Success, "keytab_file set to 1\n".to_owned(), old(""))
+        );
+        assert_eq!(set("rpc_max_message_size", "5", None).0, Code::BadValue);
+    }
+
+    #[test]
+    fn status_is_that_of_the_server_it_was_given() {
+        let service = service(&[]);
+        let status = service.status().status;
+        assert_eq!(status.node_instance, service.identity.node_instance());
+        assert_eq!(status.bound_rpc_addresses.len(), 1);
+    }
+}

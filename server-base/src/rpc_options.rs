@@ -120,6 +120,16 @@ impl RpcOptions {
             keepalive: flags.millis("rpc_default_keepalive_time_ms"),
         })
     }
+
+    /// The part of them that each connection needs, for [`rpc_server::ServerBuilder::options`].
+    pub fn connection_options(&self) -> rpc_server::ServerOptions {
+        rpc_server::ServerOptions {
+            max_message_size: u32::try_from(self.max_message_size).unwrap_or(u32::MAX),
+            negotiation_timeout: self.negotiation_timeout,
+            keepalive: self.keepalive,
+            ..Default::default()
+        }
+    }
 }
 
 /// A name with several addresses: all for a fixed port, one for a free port (they would get different ones). IPv4 goes before
