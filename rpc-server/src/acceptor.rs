@@ -81,7 +81,9 @@ impl Listener {
             _ => BindError::Refused { address: address.clone(), source },
         };
         let socket = match listen(address) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && remove_stale(address) => listen(address),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && remove_stale(address) => {
+                listen(address)
+            }
             other => other,
         }
         .map_err(refused)?;
@@ -135,7 +137,8 @@ fn path_of(address: &SockAddr) -> Option<&Path> {
 fn remove_stale(address: &SockAddr) -> bool {
     let Some(path) = path_of(address) else { return false };
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    let dead = matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused);
+    let dead =
+        matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused);
     is_socket && dead && std::fs::remove_file(path).is_ok()
 }
 
@@ -186,10 +189,16 @@ impl Acceptor {
 fn wait(doors: &mut [Door], stopped: &UnixStream, adopt: &impl Fn(Socket)) -> bool {
     let now = Instant::now();
     let mut polled = vec![PollFd::new(stopped, PollFlags::IN)];
-    let open: Vec<usize> = (0..).zip(doors.iter()).filter(|(_, door)| door.closed_until <= now).map(|(i, _)| i).collect();
-    polled.extend(open.iter().filter_map(|i| doors.get(*i)).map(|door| PollFd::new(&door.listener.socket, PollFlags::IN)));
+    let open: Vec<usize> =
+        (0..).zip(doors.iter()).filter(|(_, door)| door.closed_until <= now).map(|(i, _)| i).collect();
+    polled.extend(
+        open.iter()
+            .filter_map(|i| doors.get(*i))
+            .map(|door| PollFd::new(&door.listener.socket, PollFlags::IN)),
+    );
     let reopened = doors.iter().map(|door| door.closed_until).filter(|until| *until > now).min();
-    let timeout = reopened.map_or(TICK, |until| TICK.min(until.duration_since(now) + Duration::from_millis(1)));
+    let timeout =
+        reopened.map_or(TICK, |until| TICK.min(until.duration_since(now) + Duration::from_millis(1)));
     let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
     if let Err(error) = poll(&mut polled, Some(&timeout)) {
         if error != Errno::INTR {
@@ -234,10 +243,7 @@ impl Door {
                 Ok(connection) => {
                     self.pause = SHORTEST_PAUSE;
                     count(if self.unix { &self.metrics.accepted_unix } else { &self.metrics.accepted_tcp });
-                    let connection = Socket::from(connection);
-                    // Fails only if the peer is gone already, which its reactor will notice.
-                    let _ = self.unix || connection.set_tcp_nodelay(true).is_ok();
-                    adopt(connection);
+                    adopt(Socket::from(connection));
                 }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}

@@ -222,7 +222,11 @@ impl Drop for RawReply {
     fn drop(&mut self) {
         if self.responder.is_some() {
             let panicking = std::thread::panicking();
-            self.fail(if panicking { refusal::panicked(self.method) } else { refusal::unanswered(self.method) });
+            self.fail(if panicking {
+                refusal::panicked(self.method)
+            } else {
+                refusal::unanswered(self.method)
+            });
         }
     }
 }

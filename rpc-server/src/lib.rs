@@ -1,6 +1,6 @@
 //! Kudu RPC servers: acceptors, service registry, deadline queue, workers, exactly-once results.
 //!
-//! ```ignore
+//! ```no_run
 //! use proto::methods::generic_service::GetStatus;
 //! use rpc_server::{Call, Server, Service};
 //!
@@ -21,7 +21,6 @@
 //! What it is not: a client (`rpc-core` has it), an async framework (handlers are plain functions that answer now or later), or
 //! an HTTP server. It needs a Unix system; abstract socket names need Linux.
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
 mod acceptor;
 pub mod authz;
@@ -30,12 +29,12 @@ pub mod metrics;
 pub mod queue;
 mod refusal;
 pub mod results;
-//mod server;
+mod server;
 mod service;
 mod worker;
 
 pub use acceptor::BindError;
 pub use call::{Arrival, Call, Reply};
-//pub use rpc_core::reactor::ServerOptions;
-//pub use server::{Server, ServerBuilder};
+pub use rpc_core::reactor::ServerOptions;
+pub use server::{Server, ServerBuilder};
 pub use service::{Service, ServiceBuilder};

@@ -134,7 +134,9 @@ mod tests {
     fn the_earliest_deadline_leaves_first_and_none_leaves_last() {
         let start = Instant::now();
         let mut queue = DeadlineQueue::new(8);
-        for (deadline, name) in [(None, "never"), (at(start, 20), "late"), (at(start, 10), "soon"), (None, "never 2")] {
+        for (deadline, name) in
+            [(None, "never"), (at(start, 20), "late"), (at(start, 10), "soon"), (None, "never 2")]
+        {
             assert_eq!(queue.put(deadline, name), Put::Queued);
         }
         let order: Vec<_> = std::iter::from_fn(|| match queue.take(0) {

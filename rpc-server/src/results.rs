@@ -228,8 +228,12 @@ impl<W> ResultTracker<W> {
             return;
         }
         // An eighth at once, so that a stream of new client ids does not pay a whole pass each.
-        let mut idle: Vec<_> =
-            self.clients.iter().filter(|(_, c)| c.running == 0).map(|(id, c)| (c.heard, id.clone())).collect();
+        let mut idle: Vec<_> = self
+            .clients
+            .iter()
+            .filter(|(_, c)| c.running == 0)
+            .map(|(id, c)| (c.heard, id.clone()))
+            .collect();
         idle.sort_unstable();
         for (_, id) in idle.into_iter().take(self.limits.clients / 8 + 1) {
             if let Some(client) = self.clients.remove(&id) {
@@ -257,7 +261,10 @@ impl<W> Client<W> {
     }
 
     fn charged(&self) -> usize {
-        self.records.values().map(|record| if let Record::Done(_, answer) = record { charge(answer) } else { 0 }).sum()
+        self.records
+            .values()
+            .map(|record| if let Record::Done(_, answer) = record { charge(answer) } else { 0 })
+            .sum()
     }
 }
 
@@ -329,7 +336,11 @@ mod tests {
         tracker.complete("c", 3, answer("3"), now);
         assert_eq!(tracker.start(key("c", 4, 4), 0, now), Start::Run(0));
         assert_eq!(tracker.start(key("c", 1, 1), 9, now), Start::Stale(9));
-        assert_eq!(tracker.start(key("c", 3, 1), 9, now), Start::Replay(9, answer("3")), "behind the running 2");
+        assert_eq!(
+            tracker.start(key("c", 3, 1), 9, now),
+            Start::Replay(9, answer("3")),
+            "behind the running 2"
+        );
     }
 
     #[test]

@@ -96,7 +96,11 @@ impl ServiceBuilder {
             if let Some(call) = open::<M>(call, shared, metrics) {
                 // A handler's panic is a bug of ours or of one request; the other calls are not to suffer for it.
                 if catch_unwind(AssertUnwindSafe(|| handler(call))).is_err() {
-                    tracing::error!(service = M::SERVICE, method = M::NAME, "a handler panicked; its call failed");
+                    tracing::error!(
+                        service = M::SERVICE,
+                        method = M::NAME,
+                        "a handler panicked; its call failed"
+                    );
                 }
             }
         });
@@ -139,12 +143,8 @@ fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetric
             return None;
         }
     };
-    let access = Access {
-        connection: &request.connection,
-        service: M::SERVICE,
-        method: M::NAME,
-        rule: M::AUTHZ,
-    };
+    let access =
+        Access { connection: &request.connection, service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
     if !(shared.authorizer)(&access) {
         refuse(responder, refusal::not_authorized(M::NAME));
         return None;

@@ -77,7 +77,8 @@ impl Pool {
         let mut state = self.inner.state.lock();
         match state.queue.put(deadline, Job { call, entry }) {
             Put::HandTo(worker, job) => {
-                if let (Some(place), Some(wake)) = (state.handed.get_mut(worker), self.inner.wake.get(worker)) {
+                if let (Some(place), Some(wake)) = (state.handed.get_mut(worker), self.inner.wake.get(worker))
+                {
                     *place = Some(job);
                     drop(state);
                     wake.notify_one();

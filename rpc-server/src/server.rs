@@ -1,0 +1,281 @@
+//! A server: listening addresses, reactors, and the registry that routes each call to its method.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use net_addr::SockAddr;
+use parking_lot::Mutex;
+use rpc_core::reactor::{ReactorPool, ServerOptions};
+use rpc_core::{InboundCall, InboundHandler, RemoteError};
+
+use crate::acceptor::{Acceptor, BindError, Listener};
+use crate::authz::{Authorizer, allow_all};
+use crate::metrics::{MethodMetrics, ServerMetrics, count};
+use crate::refusal;
+use crate::results::{Limits, ResultTracker};
+use crate::service::{Service, Shared};
+use crate::worker::Pool;
+
+/// A running server. Dropping it shuts it down.
+pub struct Server {
+    dispatch: Arc<Dispatch>,
+    reactors: Arc<ReactorPool>,
+    acceptor: Mutex<Option<Acceptor>>,
+    addresses: Vec<SockAddr>,
+}
+
+/// Makes a [`Server`].
+pub struct ServerBuilder {
+    name: String,
+    reactors: usize,
+    addresses: Vec<Result<SockAddr, BindError>>,
+    services: Vec<Service>,
+    options: ServerOptions,
+    authorizer: Authorizer,
+    limits: Limits,
+}
+
+impl Server {
+    /// A server with 4 reactors that listens nowhere yet and lets everybody do everything.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder {
+            name: "server".to_owned(),
+            reactors: 4,
+            addresses: Vec::new(),
+            services: Vec::new(),
+            options: ServerOptions::default(),
+            authorizer: allow_all(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Where it listens, ports filled in, in the order of the builder's calls.
+    pub fn bound_addresses(&self) -> &[SockAddr] {
+        &self.addresses
+    }
+
+    /// Adds a service; its calls are served from now on. A service of the same name is replaced.
+    ///
+    /// # Errors
+    /// If the system gives no more threads.
+    pub fn register(&self, service: Service) -> std::io::Result<()> {
+        self.dispatch.register(service)
+    }
+
+    /// All services are registered: from now on an unknown one gets ERROR_NO_SUCH_SERVICE, which clients do not retry,
+    /// and no longer ERROR_UNAVAILABLE.
+    pub fn ready(&self) {
+        let _ = self.dispatch.phase.compare_exchange(STARTING, READY, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Counters of the whole server.
+    pub fn metrics(&self) -> &ServerMetrics {
+        &self.dispatch.shared.metrics
+    }
+
+    /// Counters of one method; `None` if it is not registered.
+    pub fn method_metrics(&self, service: &str, method: &str) -> Option<Arc<MethodMetrics>> {
+        let services = self.dispatch.services.load();
+        services.get(service)?.service.methods.get(method).map(|entry| Arc::clone(&entry.metrics))
+    }
+
+    /// The reactors, for their statistics.
+    pub fn reactors(&self) -> &ReactorPool {
+        &self.reactors
+    }
+
+    /// Stops in order: no new connections (the addresses are free at once), queued calls are refused with
+    /// FATAL_SERVER_SHUTTING_DOWN, running ones end and are answered, then connections are closed. Blocks for as long as
+    /// handlers run. May be called more than once.
+    pub fn shutdown(&self) {
+        self.dispatch.phase.store(STOPPING, Ordering::Release);
+        if let Some(mut acceptor) = self.acceptor.lock().take() {
+            acceptor.stop();
+        }
+        for registered in self.dispatch.services.load().values() {
+            if let Some(pool) = &registered.pool {
+                pool.stop();
+            }
+        }
+        self.reactors.shutdown();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.dispatch.shared.name)
+            .field("addresses", &self.addresses)
+            .finish()
+    }
+}
+
+impl ServerBuilder {
+    /// How the server calls itself in error texts, e.g. `Master`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// How many reactor threads move bytes, at least 1.
+    pub fn reactors(mut self, reactors: usize) -> Self {
+        self.reactors = reactors.max(1);
+        self
+    }
+
+    /// Also listens on this address. Port 0 takes a free one.
+    pub fn bind(mut self, address: SockAddr) -> Self {
+        self.addresses.push(Ok(address));
+        self
+    }
+
+    /// Also listens on a unix socket: `@name` in the abstract namespace, else a path. The socket file of a dead server is replaced.
+    pub fn bind_unix(mut self, text: &str) -> Self {
+        let address = match text.strip_prefix('@') {
+            Some(name) => SockAddr::unix_abstract(name),
+            None => SockAddr::unix_path(text),
+        };
+        self.addresses
+            .push(address.map_err(|source| BindError::NotAnAddress { text: text.to_owned(), source }));
+        self
+    }
+
+    /// Adds a service to start with; see [`Server::register`].
+    pub fn service(mut self, service: Service) -> Self {
+        self.services.push(service);
+        self
+    }
+
+    /// Limits and features of connections.
+    pub fn options(mut self, options: ServerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Who may call what.
+    pub fn authorizer(mut self, authorizer: Authorizer) -> Self {
+        self.authorizer = authorizer;
+        self
+    }
+
+    /// How much is remembered for exactly-once calls.
+    pub fn result_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Binds all addresses and starts to accept. Calls get ERROR_UNAVAILABLE until their service is registered.
+    ///
+    /// # Errors
+    /// [`BindError`] names the address and the cause; nothing is left bound then.
+    pub fn start(self) -> Result<Server, BindError> {
+        let listeners: Vec<Listener> =
+            self.addresses.into_iter().map(|address| Listener::bind(&address?)).collect::<Result<_, _>>()?;
+        let addresses = listeners.iter().map(|listener| listener.address().clone()).collect();
+        let metrics = Arc::new(ServerMetrics::default());
+        let shared = Shared {
+            name: self.name,
+            authorizer: self.authorizer,
+            tracker: Arc::new(Mutex::new(ResultTracker::new(self.limits))),
+            metrics: Arc::clone(&metrics),
+        };
+        let dispatch = Arc::new(Dispatch {
+            services: ArcSwap::default(),
+            phase: AtomicU8::new(STARTING),
+            shared: Arc::new(shared),
+        });
+        for service in self.services {
+            dispatch.register(service)?;
+        }
+        let reactors = Arc::new(ReactorPool::start(&dispatch.shared.name, self.reactors)?);
+        let (pool, options) = (Arc::clone(&reactors), Arc::new(self.options));
+        let handler: Arc<dyn InboundHandler> = Arc::clone(&dispatch) as _;
+        let adopt = move |socket| {
+            if let Err(error) = pool.adopt(socket, Arc::clone(&handler), Arc::clone(&options)) {
+                tracing::debug!(%error, "a new connection is gone already");
+            }
+        };
+        let tracker = Arc::clone(&dispatch.shared.tracker);
+        let tick = move || tracker.lock().gc(Instant::now());
+        let acceptor = Acceptor::start(listeners, metrics, adopt, tick)?;
+        Ok(Server { dispatch, reactors, acceptor: Mutex::new(Some(acceptor)), addresses })
+    }
+}
+
+/// Routes calls; runs on the reactors.
+pub(crate) struct Dispatch {
+    services: ArcSwap<HashMap<&'static str, Arc<Registered>>>,
+    phase: AtomicU8,
+    shared: Arc<Shared>,
+}
+
+struct Registered {
+    service: Service,
+    /// `None` if all methods are cheap.
+    pool: Option<Pool>,
+}
+
+impl Dispatch {
+    fn register(&self, service: Service) -> std::io::Result<()> {
+        let queued = service.methods.values().any(|entry| !entry.cheap);
+        let start =
+            || Pool::start(service.name, service.threads, service.queue_length, Arc::clone(&self.shared));
+        let pool = queued.then(start).transpose()?;
+        let registered = Arc::new(Registered { service, pool });
+        self.services.rcu(|services| {
+            let mut services = HashMap::clone(services);
+            services.insert(registered.service.name, Arc::clone(&registered));
+            services
+        });
+        Ok(())
+    }
+
+    fn refuse(&self, call: InboundCall, error: RemoteError) {
+        count(&self.shared.metrics.refused);
+        tracing::debug!(peer = %call.connection().peer, %error, "refused");
+        call.split().1.fail(error);
+    }
+}
+
+impl InboundHandler for Dispatch {
+    fn handle(&self, call: InboundCall) {
+        let phase = self.phase.load(Ordering::Acquire);
+        let services = self.services.load();
+        let Some(registered) = services.get(call.service()) else {
+            let text = if phase == READY { refusal::no_such_service } else { refusal::unavailable };
+            let error = text(call.service(), &self.shared.name);
+            return self.refuse(call, error);
+        };
+        if phase == STOPPING {
+            return self.refuse(call, refusal::shutting_down());
+        }
+        let known = &registered.service.features;
+        // Kudu checks the features of the service before it looks for the method.
+        if call.required_features().iter().any(|flag| !known.contains(flag)) {
+            let missing =
+                call.required_features().iter().copied().filter(|flag| !known.contains(flag)).collect();
+            return self.refuse(call, RemoteError::unsupported_features(missing));
+        }
+        match (registered.service.methods.get(call.method()), &registered.pool) {
+            (None, _) => {
+                let error = refusal::no_such_method(&call);
+                self.refuse(call, error);
+            }
+            (Some(entry), Some(pool)) if !entry.cheap => pool.submit(call, Arc::clone(entry)),
+            (Some(entry), _) => entry.run(call, &self.shared),
+        }
+    }
+}
+
+const STARTING: u8 = 0;
+const READY: u8 = 1;
+const STOPPING: u8 = 2;
