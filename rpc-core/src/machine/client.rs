@@ -383,11 +383,6 @@ impl<T> ClientConnection<T> {
         self.open
     }
 
-    /// Have calls been started that somebody still waits for?
-    pub fn is_waiting(&self) -> bool {
-        self.calls.values().any(|call| call.tag.is_some())
-    }
-
     /// When bytes last came or went.
     pub fn last_activity(&self) -> Instant {
         self.last_activity
@@ -396,6 +391,11 @@ impl<T> ClientConnection<T> {
     /// How many bytes wait to be sent, calls not yet on the wire left out.
     pub fn outbound_bytes(&self) -> usize {
         self.outbox.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn deadlines(&self) -> usize {
+        self.deadlines.len()
     }
 
     /// The calls that somebody still waits for, after the connection ended.

@@ -26,6 +26,8 @@ mod client;
 mod inbox;
 mod options;
 mod outbox;
+#[cfg(test)]
+mod pair;
 mod server;
 
 pub use client::{ClientConnection, ClientEvent, ConnectionFault, OutboundCall, Unfinished};

@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::BytesMut;
 use net_addr::SockAddr;
 use socket2::{Socket, TcpKeepalive};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 #[derive(Debug)]
@@ -20,9 +19,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Takes over a connected socket; must be called inside the runtime that is to drive it.
+    #[allow(unsafe_code)]
     pub(crate) fn new(socket: Socket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let fd = AsyncFd::register_with_interest(socket, Interest::READABLE | Interest::WRITABLE)?;
+        // SAFETY: a `Socket` owns its descriptor and returns the same one for as long as it lives; the `AsyncFd` owns the
+        // `Socket`, and nothing here takes it out again or closes the descriptor.
+        let fd = unsafe { AsyncFd::register(socket) }?;
         Ok(Self { fd, write_blocked: false, read_size: READ_MIN })
     }
 
