@@ -320,6 +320,8 @@ pub enum PartitionError {
     RangeKey,
     #[error("{partitions} partitions, {most} at most")]
     TooManyPartitions { partitions: u64, most: u64 },
+    #[error("{rows} split rows and bounds, {most} at most")]
+    TooManyBounds { rows: usize, most: usize },
     #[error("the row has no value for partition column number {index}")]
     MissingCell { index: usize },
 }

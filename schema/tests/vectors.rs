@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use schema::{
-    Column, ColumnarBlock, DataType, HashDimension, PartialRow, PartitionSchema, RangeWithHash, Schema, Value,
+    Column, ColumnarBlock, DataType, HashDimension, PartialRow, PartitionSchema, RangeWithHash, Schema,
+    Value,
     bloom::{BlockBloomFilter, fast_hash_32},
     columnar::ColumnData,
     key,

@@ -84,6 +84,9 @@ impl RangeSpec {
     pub fn decode(schema: &Schema, rows: &[u8], indirect: &[u8]) -> Result<Self, PartitionError> {
         let decoder = Decoder::for_bounds(schema);
         let ops = decoder.decode(rows, indirect)?;
+        if ops.len() > MOST_ROWS {
+            return Err(PartitionError::TooManyBounds { rows: ops.len(), most: MOST_ROWS });
+        }
         let mut spec = Self::default();
         let mut lower = None;
         let mut cursor = ops.cursor();
@@ -120,6 +123,9 @@ impl RangeSpec {
         if lower.is_some() { Err(PartitionError::UnpairedBound) } else { Ok(spec) }
     }
 }
+
+/// Rows take more memory than the bytes they come from.
+const MOST_ROWS: usize = 20_000;
 
 /// Turns an encoded range key back into a row; columns that the key does not reach are left unset.
 pub fn decode_range_key(

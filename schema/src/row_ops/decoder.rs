@@ -87,11 +87,12 @@ impl Decoder {
         u32::try_from(rows.len()).map_err(|_| RowOpError::TooLarge { bytes: rows.len() })?;
         let mut starts = Vec::new();
         let mut rest = rows;
+        let mut budget = rows.len().saturating_add(indirect.len()).saturating_mul(MOST_SHARING);
         while !rest.is_empty() {
             let start = rows.len().wrapping_sub(rest.len());
             let index = starts.len();
             starts.push(start as u32);
-            self.skip(&mut rest, indirect).map_err(|wrong| self.name(wrong, index))?;
+            self.skip(&mut rest, indirect, &mut budget).map_err(|wrong| self.name(wrong, index))?;
         }
         Ok(Ops { decoder: self, rows, indirect, starts })
     }
@@ -99,6 +100,7 @@ impl Decoder {
     fn name(&self, wrong: Wrong, index: usize) -> RowOpError {
         match wrong {
             Wrong::Cut => RowOpError::Cut { index },
+            Wrong::Shared => RowOpError::Shared { index },
             Wrong::Kind(number) => RowOpError::UnknownKind { index, number },
             Wrong::Place(kind) => RowOpError::WrongKind { index, kind },
             Wrong::Indirect(target) => {
@@ -124,7 +126,7 @@ impl Decoder {
     }
 
     /// Walks over one operation, checking everything that could fail the request.
-    fn skip(&self, rest: &mut &[u8], indirect: &[u8]) -> Result<(), Wrong> {
+    fn skip(&self, rest: &mut &[u8], indirect: &[u8], budget: &mut usize) -> Result<(), Wrong> {
         self.kind(rest)?;
         let (set, null) = self.bitmaps(rest)?;
         for (index, source) in self.plan.iter().enumerate() {
@@ -133,7 +135,8 @@ impl Decoder {
                 *rest = tail;
                 if source.varlen {
                     let cell = raw.first_chunk().ok_or(Wrong::Cut)?;
-                    resolve(cell, indirect).ok_or(Wrong::Indirect(source.target))?;
+                    let content = resolve(cell, indirect).ok_or(Wrong::Indirect(source.target))?;
+                    *budget = budget.checked_sub(content.len()).ok_or(Wrong::Shared)?;
                 }
             }
         }
@@ -344,6 +347,9 @@ pub enum RowOpError {
     /// CORRUPTION.
     #[error("row operation {index}: the cell of column '{column}' leads outside of the indirect data")]
     Indirect { index: usize, column: String },
+    /// CORRUPTION.
+    #[error("row operation {index}: too many cells share their indirect data")]
+    Shared { index: usize },
     /// NOT_SUPPORTED.
     #[error("row operation {index} has unknown type {number}")]
     UnknownKind { index: usize, number: u8 },
@@ -358,7 +364,7 @@ pub enum RowOpError {
 impl RowOpError {
     /// True if the bytes are damaged (status CORRUPTION).
     pub const fn is_corruption(&self) -> bool {
-        matches!(self, Self::Cut { .. } | Self::Indirect { .. })
+        matches!(self, Self::Cut { .. } | Self::Indirect { .. } | Self::Shared { .. })
     }
 
     /// True if the type of an operation is unknown or out of place (status NOT_SUPPORTED).
@@ -372,8 +378,12 @@ impl RowOpError {
     }
 }
 
+/// Cells may share their content, but all together hold at most this many times the bytes of the request.
+const MOST_SHARING: usize = 16;
+
 enum Wrong {
     Cut,
+    Shared,
     Kind(u8),
     Place(OpKind),
     Indirect(usize),

@@ -1,0 +1,181 @@
+//! One bad row must not fail the others, and each says why it is bad.
+
+use bytes::Bytes;
+use schema::{
+    Cell, Column, DataType, PartialRow, RowFault, Schema, Value,
+    bounds::BoundsError,
+    row_ops::{Decoder, Encoder, OpKind},
+};
+
+/// Key `k`, then nullable, defaulted, required, immutable.
+fn table() -> Schema {
+    let columns = vec![
+        Column::new("k", DataType::Int32),
+        Column::new("n", DataType::String).nullable(true),
+        Column::new("d", DataType::Int32).default_value(42),
+        Column::new("r", DataType::Int8),
+        Column::new("i", DataType::Int32).nullable(true).immutable(true),
+    ];
+    Schema::new(columns, 1).unwrap()
+}
+
+struct Request {
+    rows: Bytes,
+    indirect: Bytes,
+    decoder: Decoder,
+}
+
+fn request(client: &Schema, table: &Schema, ops: &[(OpKind, &PartialRow)]) -> Request {
+    let mut encoder = Encoder::new(client);
+    ops.iter().for_each(|(kind, row)| encoder.push(*kind, row).unwrap());
+    let (rows, indirect) = encoder.finish();
+    Request { rows, indirect, decoder: Decoder::new(client, table).unwrap() }
+}
+
+fn row(values: &[(&str, Option<Value>)]) -> PartialRow {
+    let mut row = PartialRow::new(&table());
+    for (name, value) in values {
+        match value {
+            Some(value) => row.set(name, value.clone()).unwrap(),
+            None => row.set_null(name).unwrap(),
+        };
+    }
+    row
+}
+
+fn fault(kind: OpKind, row: &PartialRow) -> Option<RowFault> {
+    let request = request(row.schema(), &table(), &[(kind, row)]);
+    let ops = request.decoder.decode(&request.rows, &request.indirect).unwrap();
+    let mut cursor = ops.cursor();
+    let fault = cursor.next_op().unwrap().fault;
+    assert!(cursor.next_op().is_none());
+    fault
+}
+
+fn k() -> (&'static str, Option<Value>) {
+    ("k", Some(1.into()))
+}
+
+fn r() -> (&'static str, Option<Value>) {
+    ("r", Some(1i8.into()))
+}
+
+#[test]
+fn inserts_fill_in_defaults_and_upserts_leave_them_to_the_tablet() {
+    let row = row(&[k(), r()]);
+    let table = table();
+    let request = request(&table, &table, &[(OpKind::Insert, &row), (OpKind::Upsert, &row)]);
+    let ops = request.decoder.decode(&request.rows, &request.indirect).unwrap();
+    let mut cells = Vec::new();
+    let insert = ops.read(0, &mut cells).unwrap();
+    assert_eq!(insert.fault, None);
+    let default = 42i32.to_le_bytes();
+    assert_eq!(insert.cells[1..3], [Cell::Null, Cell::Value(&default)]);
+    let upsert = ops.read(1, &mut cells).unwrap();
+    assert_eq!(upsert.fault, None);
+    assert_eq!(upsert.cells[1..3], [Cell::Unset, Cell::Unset]);
+    assert_eq!((ops.default_cell(1), ops.default_cell(2)), (Cell::Null, Cell::Value(&default)));
+    assert_eq!(ops.default_cell(3), Cell::Unset);
+    assert!(ops.read(2, &mut cells).is_none());
+}
+
+#[test]
+fn inserts_need_every_required_column() {
+    for kind in [OpKind::Insert, OpKind::InsertIgnore, OpKind::Upsert, OpKind::UpsertIgnore] {
+        assert_eq!(fault(kind, &row(&[k(), r()])), None);
+        assert_eq!(fault(kind, &row(&[k()])), Some(RowFault::Missing { column: "r".into() }));
+        assert_eq!(fault(kind, &row(&[r()])), Some(RowFault::Missing { column: "k".into() }));
+    }
+}
+
+#[test]
+fn updates_need_the_key_and_a_field() {
+    for kind in [OpKind::Update, OpKind::UpdateIgnore] {
+        assert_eq!(fault(kind, &row(&[k(), r()])), None);
+        assert_eq!(fault(kind, &row(&[k(), ("n", None)])), None);
+        assert_eq!(fault(kind, &row(&[k()])), Some(RowFault::NoFieldsUpdated));
+        assert_eq!(fault(kind, &row(&[r()])), Some(RowFault::MissingKey { column: "k".into() }));
+    }
+}
+
+#[test]
+fn immutable_columns_are_refused_or_skipped() {
+    let some = row(&[k(), r(), ("i", Some(1.into()))]);
+    assert_eq!(fault(OpKind::Update, &some), Some(RowFault::Immutable { column: "i".into() }));
+    let request = request(&table(), &table(), &[(OpKind::UpdateIgnore, &some)]);
+    let ops = request.decoder.decode(&request.rows, &request.indirect).unwrap();
+    let mut cells = Vec::new();
+    let op = ops.read(0, &mut cells).unwrap();
+    assert_eq!((op.fault, op.ignored_immutable, op.cells[4]), (None, true, Cell::Unset));
+    let only = row(&[k(), ("i", Some(1.into()))]);
+    assert_eq!(fault(OpKind::UpdateIgnore, &only), Some(RowFault::NoFieldsUpdated));
+}
+
+#[test]
+fn deletes_take_the_key_alone() {
+    for kind in [OpKind::Delete, OpKind::DeleteIgnore] {
+        assert_eq!(fault(kind, &row(&[k()])), None);
+        assert_eq!(fault(kind, &row(&[k(), r()])), Some(RowFault::DeleteWithValue { column: "r".into() }));
+        assert_eq!(fault(kind, &row(&[])), Some(RowFault::MissingKey { column: "k".into() }));
+    }
+}
+
+#[test]
+fn null_in_a_not_null_column_is_a_fault_of_the_row() {
+    let client = table();
+    let decoder = Decoder::new(&client, &client).unwrap();
+    // k and r are set, and r is NULL, which the encoder would refuse.
+    let rows = [1, 0b01001, 0b01000, 1, 0, 0, 0];
+    let ops = decoder.decode(&rows, &[]).unwrap();
+    let fault = ops.cursor().next_op().unwrap().fault;
+    assert_eq!(fault, Some(RowFault::NullInNotNull { column: "r".into() }));
+}
+
+#[test]
+fn a_cell_out_of_bounds_is_a_fault_of_the_row() {
+    let columns = |length| vec![Column::new("k", DataType::Int32), Column::varchar("v", length)];
+    let wide = Schema::new(columns(100), 1).unwrap();
+    let narrow = Schema::new(columns(3), 1).unwrap();
+    let mut row = PartialRow::new(&wide);
+    row.set("k", 1).unwrap().set("v", "abcd").unwrap();
+    let request = request(&wide, &narrow, &[(OpKind::Insert, &row)]);
+    let ops = request.decoder.decode(&request.rows, &request.indirect).unwrap();
+    let fault = ops.cursor().next_op().unwrap().fault;
+    let expected = BoundsError::TooLong { column: "v".into(), characters: 4, length: 3 };
+    assert_eq!(fault, Some(RowFault::Bounds(expected)));
+}
+
+#[test]
+fn bitmaps_count_the_clients_columns_and_cells_land_in_the_tables() {
+    let client =
+        Schema::new(vec![Column::new("r", DataType::Int8), Column::new("k", DataType::Int32)], 0).unwrap();
+    let mut row = PartialRow::new(&client);
+    row.set("r", 7i8).unwrap().set("k", 9).unwrap();
+    let request = request(&client, &table(), &[(OpKind::Insert, &row)]);
+    // Without a nullable column there is no second bitmap.
+    assert_eq!(request.rows[..], [1, 0b11, 7, 9, 0, 0, 0]);
+    let ops = request.decoder.decode(&request.rows, &request.indirect).unwrap();
+    let mut cells = Vec::new();
+    let op = ops.read(0, &mut cells).unwrap();
+    assert_eq!((op.cells[0], op.cells[3]), (Cell::Value(&[9, 0, 0, 0]), Cell::Value(&[7])));
+    assert_eq!(op.fault, None);
+}
+
+#[test]
+fn auto_incrementing_columns_are_set_by_upserts_only() {
+    let columns =
+        vec![Column::new("k", DataType::Int32), Column::new("auto", DataType::Int64).auto_incrementing(true)];
+    let schema = Schema::new(columns, 2).unwrap();
+    let mut with = PartialRow::new(&schema);
+    with.set("k", 1).unwrap().set("auto", 5i64).unwrap();
+    let mut without = PartialRow::new(&schema);
+    without.set("k", 1).unwrap();
+    let fault = |kind, row: &PartialRow| {
+        let request = request(&schema, &schema, &[(kind, row)]);
+        request.decoder.decode(&request.rows, &request.indirect).unwrap().cursor().next_op().unwrap().fault
+    };
+    assert_eq!(fault(OpKind::Insert, &without), None);
+    assert_eq!(fault(OpKind::Upsert, &with), None);
+    assert!(matches!(fault(OpKind::Insert, &with), Some(RowFault::AutoIncrementing { .. })));
+    assert!(matches!(fault(OpKind::Upsert, &without), Some(RowFault::Missing { .. })));
+}
