@@ -1,5 +1,5 @@
 //! A hand-made client: it writes the bytes of the protocol itself, so that it also can write wrong ones.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
