@@ -152,7 +152,7 @@ pub fn decode(
 
 fn gather<const N: usize>(rows: &[u8], stride: usize, offset: usize) -> ColumnData {
     let stride = stride.max(1);
-    let mut cells = Vec::with_capacity((rows.len() / stride).saturating_mul(N));
+    let mut cells = Vec::with_capacity(rows.len().checked_div(stride).unwrap_or(0).saturating_mul(N));
     for row in rows.chunks_exact(stride) {
         let cell = row.get(offset..).and_then(|row| row.first_chunk::<N>());
         cells.extend_from_slice(cell.unwrap_or(&[0; N]));
@@ -170,7 +170,7 @@ fn gather_contents(
     budget: &mut usize,
 ) -> Result<ColumnData, BlockError> {
     let wrong = || BlockError::Indirect { column: column.name.clone() };
-    let count = rows.len() / stride.max(1);
+    let count = rows.len().checked_div(stride).unwrap_or(0);
     let mut content = Vec::new();
     let mut offsets = Vec::with_capacity(count.saturating_add(1).saturating_mul(4));
     if count > 0 {

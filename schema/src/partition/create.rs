@@ -17,26 +17,27 @@ pub fn create_partitions(
 ) -> Result<Vec<Partition>, PartitionError> {
     partitioning.check(schema)?;
     let custom = &partitioning.custom_ranges;
-    if !custom.is_empty() && !(splits.is_empty() && bounds.is_empty()) {
+    let plain = !splits.is_empty() || !bounds.is_empty();
+    if !custom.is_empty() && plain {
         return Err(PartitionError::CustomAndPlain);
     }
-    let mut ranges: Vec<(Vec<u8>, Vec<u8>, &[HashDimension])> = if custom.is_empty() {
+    let mut ranges: Vec<(EncodedRange, &[HashDimension])> = if custom.is_empty() {
         let ranges = plain_ranges(schema, partitioning, splits, bounds)?;
-        ranges.into_iter().map(|(lower, upper)| (lower, upper, &partitioning.hash_dimensions[..])).collect()
+        ranges.into_iter().map(|range| (range, &partitioning.hash_dimensions[..])).collect()
     } else {
-        custom.iter().map(|r| (r.lower.clone(), r.upper.clone(), &r.hash_dimensions[..])).collect()
+        custom.iter().map(|r| ((r.lower.clone(), r.upper.clone()), &r.hash_dimensions[..])).collect()
     };
-    ranges.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-    check_overlap(ranges.iter().map(|(lower, upper, _)| (&lower[..], &upper[..])))?;
+    ranges.sort_by(|a, b| a.0.cmp(&b.0));
+    check_overlap(ranges.iter().map(|(range, _)| range))?;
     let tablets = |dimensions: &[HashDimension]| {
         dimensions.iter().map(|d| u64::from(d.buckets)).fold(1, u64::saturating_mul)
     };
-    let partitions = ranges.iter().map(|(.., hash)| tablets(hash)).fold(0, u64::saturating_add);
+    let partitions = ranges.iter().map(|(_, hash)| tablets(hash)).fold(0, u64::saturating_add);
     if partitions > MOST {
         return Err(PartitionError::TooManyPartitions { partitions, most: MOST });
     }
     let mut out = Vec::with_capacity(partitions as usize);
-    for (lower, upper, dimensions) in ranges {
+    for ((lower, upper), dimensions) in ranges {
         let mut buckets = vec![0; dimensions.len()];
         loop {
             out.push(partition(&buckets, &lower, &upper));
@@ -80,7 +81,7 @@ fn plain_ranges(
     partitioning: &PartitionSchema,
     splits: &[PartialRow],
     bounds: &[RangeBound],
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, PartitionError> {
+) -> Result<Vec<EncodedRange>, PartitionError> {
     if partitioning.range_columns.is_empty() && !(splits.is_empty() && bounds.is_empty()) {
         return Err(PartitionError::NoRangeColumns);
     }
@@ -96,7 +97,7 @@ fn plain_ranges(
         ranges.push((Vec::new(), Vec::new()));
     }
     ranges.sort();
-    check_overlap(ranges.iter().map(|(lower, upper)| (&lower[..], &upper[..])))?;
+    check_overlap(ranges.iter())?;
     let mut out = Vec::with_capacity(ranges.len() + keys.len());
     let mut keys = keys.into_iter().peekable();
     for (mut lower, upper) in ranges {
@@ -112,16 +113,18 @@ fn plain_ranges(
 }
 
 /// Ranges sorted by their lower bound must not meet.
-fn check_overlap<'a>(ranges: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<(), PartitionError> {
-    let mut previous: Option<(&[u8], &[u8])> = None;
+fn check_overlap<'a>(ranges: impl Iterator<Item = &'a EncodedRange>) -> Result<(), PartitionError> {
+    let mut previous: Option<&EncodedRange> = None;
     for range in ranges {
         if let Some(first) = previous
             && (first.1.is_empty() || range.0 < first.1)
         {
-            let owned = |(lower, upper): (&[u8], &[u8])| (lower.to_vec(), upper.to_vec());
-            return Err(PartitionError::Overlap { first: owned(first), second: owned(range) });
+            return Err(PartitionError::Overlap { first: first.clone(), second: range.clone() });
         }
         previous = Some(range);
     }
     Ok(())
 }
+
+/// Encoded range keys `[lower, upper)`, empty where unbounded.
+type EncodedRange = (Vec<u8>, Vec<u8>);
