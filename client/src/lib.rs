@@ -1,1 +1,63 @@
-//! A Rust client for Apache Kudu and Nyala clusters: tables, sessions, scans
+//! A client for Apache Kudu and Nyala clusters: tables, sessions, scans.
+//!
+//! ```no_run
+//! use client::{Client, column, schema::{Column, DataType, Schema}};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("127.0.0.1:7051").await?;
+//! let columns = vec![Column::new("id", DataType::Int64), Column::new("name", DataType::String).nullable(true)];
+//! let table = client.create_table("people", Schema::new(columns, 1)?).hash_partition(&["id"], 4).replicas(1).create().await?;
+//! let session = client.session().build();
+//! session.apply(table.insert().with("id", 1i64)?.with("name", "Ada")?).await?;
+//! let mut scan = table.scan().project(&["name"]).filter(column("id").less_than(10i64)).start()?;
+//! while let Some(batch) = scan.next().await {
+//!     println!("{:?}", batch?.varlen("name")?.text(0));
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! It runs on tokio, any flavour; [`blocking`] needs no runtime. Tablet servers on the same machine are reached by the unix
+//! socket that they advertise. What fails is tried again within the operation's own time, elsewhere if that helps, and a
+//! write that is tried twice happens once.
+//!
+//! What it is not (yet): no altering of tables, no transactions, no TLS, Kerberos or tokens; it authenticates by SASL PLAIN,
+//! which Kudu servers take from trusted networks unless told otherwise.
+//!
+//! **Cancel safety** is said at each method. **Errors** are an enum an operation, with `is_retriable()` and `is_timeout()`,
+//! and name host, tablet and table.
+#![forbid(unsafe_code)]
+
+pub mod blocking;
+mod builder;
+mod client;
+mod connect;
+mod create;
+mod error;
+mod filter;
+mod locate;
+mod names;
+mod op;
+mod requests;
+mod retry;
+mod scan;
+mod session;
+mod table;
+
+pub use builder::ClientBuilder;
+pub use client::{Client, TableInfo, TableStatistics, TabletServerInfo};
+pub use create::{RangeBound, RangePartition, TableCreator};
+pub use error::{
+    AttemptError, ConnectError, CreateTableError, MasterCode, MasterError, OpenTableError, Refusal, StatusCode,
+    TabletCode,
+};
+pub use filter::{Filter, FilterColumn, column};
+pub use meta_cache::StatsSnapshot;
+pub use net_addr;
+pub use op::Operation;
+pub use scan::{
+    Batch, BatchRow, ColumnError, ColumnKey, Fixed, FixedColumn, Layout, ReadMode, ReplicaSelection, Scan,
+    ScanBuilder, ScanError, VarlenColumn,
+};
+pub use schema;
+pub use session::{ApplyError, FlushError, FlushMode, RowErrors, RowFailure, Session, SessionBuilder, WriteError};
+pub use table::Table;

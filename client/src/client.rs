@@ -1,0 +1,388 @@
+//! The client: what all its tables, sessions and scans share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use meta_cache::{Endpoint, MetaCache, Server, StatsSnapshot, Tablet};
+use net_addr::HostPort;
+use proto::kudu::master::{
+    DeleteTableRequestPb, GetTableStatisticsRequestPb, ListTablesRequestPb, ListTabletServersRequestPb,
+    TableIdentifierPb,
+};
+use proto::kudu::tserver::{ScanResponsePb, ScannerKeepAliveResponsePb, TabletServerErrorPb, WriteResponsePb};
+use proto::methods::master_service::{DeleteTable, GetTableStatistics, ListTables, ListTabletServers};
+use rpc_core::{CallError, Messenger, Method, Proxy, RequestId, Response};
+use schema::Timestamp;
+
+use crate::builder::{ClientBuilder, Options};
+use crate::connect::Masters;
+use crate::create::TableCreator;
+use crate::error::{AttemptError, ConnectError, MasterError, OpenTableError, Refusal, TabletCode};
+use crate::names::Names;
+use crate::requests::Requests;
+use crate::retry::{Advice, Deadline};
+use crate::session::SessionBuilder;
+use crate::table::Table;
+
+/// A connection to a cluster. Cheap to clone; all clones share connections, the cache of locations and the clock.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Client").field("masters", &self.shared.masters.to_string()).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) messenger: Messenger,
+    pub(crate) names: Names,
+    pub(crate) masters: Masters,
+    pub(crate) cache: MetaCache,
+    pub(crate) requests: Arc<Requests>,
+    observed: AtomicU64,
+}
+
+/// One row of [`Client::list_tables`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// The table's id, 32 hex digits. Survives a rename.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// How many rows it holds, when the master knows.
+    pub live_row_count: Option<u64>,
+    /// How many tablets it has.
+    pub tablets: i32,
+    /// How many replicas each tablet has.
+    pub replicas: i32,
+}
+
+/// One row of [`Client::list_tablet_servers`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TabletServerInfo {
+    /// The server's id, 32 hex digits.
+    pub uuid: String,
+    /// Its RPC addresses.
+    pub addresses: Vec<HostPort>,
+    /// The unix socket it advertises.
+    pub unix_path: Option<String>,
+    /// Milliseconds since the master last heard of it.
+    pub millis_since_heartbeat: i32,
+    /// Where it stands, empty when the cluster assigns no locations.
+    pub location: String,
+}
+
+/// How big a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStatistics {
+    /// Bytes on disk over all replicas.
+    pub on_disk_size: Option<i64>,
+    /// Rows, as the leaders last reported; lags behind writes by some seconds.
+    pub live_row_count: Option<i64>,
+}
+
+impl Client {
+    /// Connects to a cluster: `host:port` of its masters, separated by commas; the port may be left out (7051).
+    ///
+    /// # Errors
+    /// See [`ClientBuilder::connect`].
+    pub async fn connect(masters: impl Into<String>) -> Result<Client, ConnectError> {
+        Client::builder(masters).connect().await
+    }
+
+    /// As [`connect`](Self::connect), with options.
+    pub fn builder(masters: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(masters.into())
+    }
+
+    pub(crate) async fn connect_to(masters: Vec<HostPort>, mut options: Options) -> Result<Client, ConnectError> {
+        let mut messenger = Messenger::builder().negotiation_timeout(options.negotiation_timeout);
+        if let Some(user) = &options.user {
+            messenger = messenger.user(user.clone());
+        }
+        if let Some(size) = options.max_message_size {
+            messenger = messenger.max_message_size(size);
+        }
+        let messenger = messenger.build();
+        let names = Names::new(options.resolver.clone(), options.resolver_ttl);
+        let masters = Masters::new(masters);
+        let deadline = Deadline::after(options.admin_timeout);
+        let location = masters.connect(&messenger, &names, &options, &deadline).await?;
+        if options.location.is_empty() {
+            options.location = location;
+        }
+        let mut cache_options = meta_cache::Options::default();
+        cache_options.use_unix_domain_sockets = options.use_unix_domain_sockets;
+        cache_options.unix_retry_after = options.unix_retry_after;
+        cache_options.location = options.location.clone();
+        let observed = AtomicU64::new(options.propagated_timestamp.0);
+        let cache = MetaCache::new(cache_options);
+        let shared = Shared { options, messenger, names, masters, cache, requests: Requests::new(), observed };
+        Ok(Client { shared: Arc::new(shared) })
+    }
+
+    /// The tables whose names contain `filter`; all with an empty one. In the master's order.
+    ///
+    /// # Errors
+    /// [`MasterError`]. **Cancel safe.**
+    pub async fn list_tables(&self, filter: &str) -> Result<Vec<TableInfo>, MasterError> {
+        let name_filter = (!filter.is_empty()).then(|| filter.to_owned());
+        let request = ListTablesRequestPb { name_filter, ..Default::default() };
+        let answer = self.ask_master::<ListTables>(&request, "").await?;
+        let info = |table: proto::kudu::master::list_tables_response_pb::TableInfo| TableInfo {
+            id: text(&table.id),
+            live_row_count: table.live_row_count,
+            tablets: table.num_tablets(),
+            replicas: table.num_replicas(),
+            name: table.name,
+        };
+        Ok(answer.tables.into_iter().map(info).collect())
+    }
+
+    /// The tablet servers that the leading master knows.
+    ///
+    /// # Errors
+    /// [`MasterError`]. **Cancel safe.**
+    pub async fn list_tablet_servers(&self) -> Result<Vec<TabletServerInfo>, MasterError> {
+        let answer = self.ask_master::<ListTabletServers>(&ListTabletServersRequestPb::default(), "").await?;
+        let info = |server: proto::kudu::master::list_tablet_servers_response_pb::Entry| {
+            let registration = server.registration.clone().unwrap_or_default();
+            TabletServerInfo {
+                uuid: text(&server.instance_id.permanent_uuid),
+                addresses: registration.rpc_addresses.iter().map(host_port).collect(),
+                unix_path: registration.unix_domain_socket_path.clone(),
+                millis_since_heartbeat: server.millis_since_heartbeat(),
+                location: server.location().to_owned(),
+            }
+        };
+        Ok(answer.servers.into_iter().map(info).collect())
+    }
+
+    /// Starts the definition of a new table.
+    pub fn create_table(&self, name: impl Into<String>, schema: schema::Schema) -> TableCreator {
+        TableCreator::new(self.clone(), name.into(), schema)
+    }
+
+    /// Opens a table. The handle stays with this very table (by its id), whatever happens to the name.
+    ///
+    /// # Errors
+    /// [`OpenTableError`]. **Cancel safe.**
+    pub async fn open_table(&self, name: &str) -> Result<Table, OpenTableError> {
+        let deadline = Deadline::after(self.shared.options.admin_timeout);
+        Table::open(self, by_name(name), name, &deadline).await
+    }
+
+    /// Opens a table by its id.
+    ///
+    /// # Errors
+    /// [`OpenTableError`]. **Cancel safe.**
+    pub async fn open_table_by_id(&self, id: &str) -> Result<Table, OpenTableError> {
+        let deadline = Deadline::after(self.shared.options.admin_timeout);
+        Table::open(self, by_id(id), id, &deadline).await
+    }
+
+    /// Whether a table of this name exists.
+    ///
+    /// # Errors
+    /// [`MasterError`], but not for a table that does not exist. **Cancel safe.**
+    pub async fn table_exists(&self, name: &str) -> Result<bool, MasterError> {
+        let deadline = Deadline::after(self.shared.options.admin_timeout);
+        match Table::describe(self, by_name(name), name, &deadline).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_table_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a table. When this returns no look-up finds it any more.
+    ///
+    /// # Errors
+    /// [`MasterError`]. Cancelled, the table may or may not be deleted.
+    pub async fn delete_table(&self, name: &str) -> Result<(), MasterError> {
+        let request = DeleteTableRequestPb { table: by_name(name), ..Default::default() };
+        self.ask_master::<DeleteTable>(&request, name).await.map(drop)
+    }
+
+    /// How big a table is.
+    ///
+    /// # Errors
+    /// [`MasterError`]. **Cancel safe.**
+    pub async fn table_statistics(&self, name: &str) -> Result<TableStatistics, MasterError> {
+        let request = GetTableStatisticsRequestPb { table: by_name(name) };
+        let answer = self.ask_master::<GetTableStatistics>(&request, name).await?;
+        Ok(TableStatistics { on_disk_size: answer.on_disk_size, live_row_count: answer.live_row_count })
+    }
+
+    /// A session for writes.
+    pub fn session(&self) -> SessionBuilder {
+        SessionBuilder::new(self.clone())
+    }
+
+    /// The newest timestamp that this client has seen. Hand it to another client's
+    /// [`propagated_timestamp`](ClientBuilder::propagated_timestamp) or [`observe`](Self::observe).
+    pub fn latest_observed_timestamp(&self) -> Timestamp {
+        Timestamp(self.shared.observed.load(Ordering::Acquire))
+    }
+
+    /// Takes note of a timestamp that another client has seen.
+    pub fn observe(&self, timestamp: Timestamp) {
+        self.shared.observe(Some(timestamp.0));
+    }
+
+    /// The id under which the cluster knows this client's writes: 32 hex digits.
+    pub fn client_id(&self) -> &str {
+        self.shared.requests.client_id()
+    }
+
+    /// The cluster's id, when its master tells it.
+    pub fn cluster_id(&self) -> Option<String> {
+        self.shared.masters.cluster_id()
+    }
+
+    /// What the cache of locations did, and how often unix sockets and TCP were chosen.
+    pub fn location_stats(&self) -> StatsSnapshot {
+        self.shared.cache.stats().snapshot()
+    }
+
+    async fn ask_master<M>(&self, request: &M::Request, about: &str) -> Result<M::Response, MasterError>
+    where
+        M: Method,
+        M::Response: crate::connect::MasterAnswer,
+    {
+        let deadline = Deadline::after(self.shared.options.admin_timeout);
+        self.shared.ask_master::<M>(request, &[], about, &deadline).await
+    }
+}
+
+/// What a call to a tablet server needs besides its request.
+pub(crate) struct CallSpec {
+    pub(crate) deadline: Instant,
+    pub(crate) features: &'static [u32],
+    pub(crate) request_id: Option<RequestId>,
+}
+
+impl Shared {
+    /// One try at one tablet server. A unix socket that cannot be connected gives way to TCP within the same try.
+    pub(crate) async fn try_server<M>(
+        &self,
+        server: &Server,
+        request: &M::Request,
+        spec: CallSpec,
+    ) -> Result<Response<M::Response>, AttemptError>
+    where
+        M: Method,
+        M::Response: TabletAnswer,
+    {
+        loop {
+            let endpoint = self.cache.endpoint(server, Instant::now());
+            let host = endpoint.host_port().clone();
+            let address = match &endpoint {
+                Endpoint::Unix { path, .. } => path.clone(),
+                Endpoint::Tcp(host) => self
+                    .names
+                    .resolve(host, spec.deadline)
+                    .await
+                    .map_err(|source| AttemptError::Resolve { host: host.clone(), source: Arc::new(source) })?,
+            };
+            let proxy = Proxy::new(&self.messenger, address, &host.host);
+            let mut call = proxy.call::<M>(request).deadline(spec.deadline);
+            for feature in spec.features {
+                call = call.feature(*feature);
+            }
+            if let Some(request_id) = &spec.request_id {
+                call = call.request_id(request_id.clone());
+            }
+            match call.send().await {
+                Ok(response) => {
+                    return match response.message.refusal() {
+                        None => Ok(response),
+                        Some(error) => {
+                            let refusal = Refusal::new(TabletCode(error.code), &error.status);
+                            Err(AttemptError::Tablet { host, refusal })
+                        }
+                    };
+                }
+                Err(CallError::Network { sent: false, source, .. }) if endpoint.is_unix() => {
+                    tracing::warn!(server = %host, error = %source, "its unix socket cannot be used, trying TCP");
+                    self.cache.mark_unix_unreachable(server, Instant::now());
+                }
+                Err(source) => return Err(AttemptError::Call { host, source }),
+            }
+        }
+    }
+
+    /// Nothing answered at this server: its replicas are avoided, and its name is looked up anew.
+    fn mark_server_failed(&self, server: &Server) {
+        self.cache.mark_server_failed(server);
+        self.names.mark_failed(&server.host_port());
+    }
+
+    /// Tells the cache what a failed try says about a tablet and its server.
+    pub(crate) fn learn(&self, tablet: &Tablet, server: &Server, advice: Advice) {
+        match advice {
+            Advice::ServerFailed => self.mark_server_failed(server),
+            Advice::ReplicaFailed => self.cache.mark_failed(tablet, server.uuid()),
+            Advice::NotLeader => self.cache.mark_not_leader(tablet, server.uuid()),
+            Advice::TabletGone => self.cache.invalidate(tablet),
+            Advice::SameServer | Advice::ScannerGone | Advice::NewToken | Advice::GiveUp => {}
+        }
+    }
+
+    pub(crate) fn observe(&self, timestamp: Option<u64>) {
+        if let Some(timestamp) = timestamp {
+            self.observed.fetch_max(timestamp, Ordering::AcqRel);
+        }
+    }
+
+    /// What to send as `propagated_timestamp`.
+    pub(crate) fn observed(&self) -> Option<u64> {
+        Some(self.observed.load(Ordering::Acquire)).filter(|timestamp| *timestamp > 0)
+    }
+}
+
+pub(crate) fn no_replica(tablet: &Tablet) -> AttemptError {
+    let servers: Vec<String> =
+        tablet.replicas().iter().map(|replica| replica.server().host_port().to_string()).collect();
+    AttemptError::NoReplica { tablet: tablet.id().to_owned(), servers: servers.join(", ") }
+}
+
+/// An answer of a tablet server that may hold a refusal.
+pub(crate) trait TabletAnswer {
+    fn refusal(&self) -> Option<&TabletServerErrorPb>;
+}
+
+macro_rules! tablet_answers {
+    ($($message:ty),*) => {$(
+        impl TabletAnswer for $message {
+            fn refusal(&self) -> Option<&TabletServerErrorPb> {
+                self.error.as_ref()
+            }
+        }
+    )*};
+}
+tablet_answers!(WriteResponsePb, ScanResponsePb, ScannerKeepAliveResponsePb);
+
+pub(crate) fn by_name(name: &str) -> TableIdentifierPb {
+    TableIdentifierPb { table_name: Some(name.to_owned()), ..Default::default() }
+}
+
+pub(crate) fn by_id(id: &str) -> TableIdentifierPb {
+    TableIdentifierPb { table_id: Some(id.as_bytes().to_vec().into()), ..Default::default() }
+}
+
+/// Ids are ASCII; whatever else a server sends is shown as well as can be.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn host_port(message: &proto::kudu::HostPortPb) -> HostPort {
+    HostPort { host: message.host.clone(), port: u16::try_from(message.port).unwrap_or(0) }
+}

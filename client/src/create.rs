@@ -1,0 +1,319 @@
+//! Defining and making tables.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proto::kudu::master::{CreateTableRequestPb, IsCreateTableDoneRequestPb};
+use proto::kudu::partition_schema_pb::{
+    ColumnIdentifierPb, HashBucketSchemaPb, RangeSchemaPb, RangeWithHashSchemaPb, column_identifier_pb::Identifier,
+};
+use proto::kudu::{PartitionSchemaPb, RowOperationsPb, SchemaPb};
+use proto::methods::master_service::{CreateTable, IsCreateTableDone};
+use schema::row_ops::{EncodeError, Encoder};
+use schema::{OpKind, PartialRow, Schema};
+
+use crate::client::{Client, by_id, text};
+use crate::error::CreateTableError;
+use crate::retry::{Backoff, Deadline};
+use crate::table::Table;
+
+/// One end of a range partition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RangeBound {
+    /// No end.
+    Unbounded,
+    /// The row itself belongs to the range.
+    Inclusive(PartialRow),
+    /// The row itself does not belong to the range.
+    Exclusive(PartialRow),
+}
+
+/// One range partition, with hash partitions of its own if wanted. Only range columns of the rows may be set; those
+/// that are not count as their lowest value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangePartition {
+    lower: RangeBound,
+    upper: RangeBound,
+    hash: Option<Vec<Hash>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Hash {
+    columns: Vec<String>,
+    buckets: u32,
+    seed: u32,
+}
+
+impl RangePartition {
+    /// A range between two bounds of any kind.
+    pub fn new(lower: RangeBound, upper: RangeBound) -> RangePartition {
+        RangePartition { lower, upper, hash: None }
+    }
+
+    /// The usual range: `lower` belongs to it, `upper` does not.
+    pub fn between(lower: PartialRow, upper: PartialRow) -> RangePartition {
+        RangePartition::new(RangeBound::Inclusive(lower), RangeBound::Exclusive(upper))
+    }
+
+    /// Gives this range hash partitions of its own in place of the table's; more calls add dimensions.
+    #[must_use]
+    pub fn hash(self, columns: &[&str], buckets: u32) -> RangePartition {
+        self.hash_seeded(columns, buckets, 0)
+    }
+
+    /// As [`hash`](Self::hash), with a seed.
+    #[must_use]
+    pub fn hash_seeded(mut self, columns: &[&str], buckets: u32, seed: u32) -> RangePartition {
+        self.hash.get_or_insert_default().push(Hash { columns: owned(columns), buckets, seed });
+        self
+    }
+
+    /// Says that this range is not hash partitioned at all, whatever the table is.
+    #[must_use]
+    pub fn no_hash(mut self) -> RangePartition {
+        self.hash = Some(Vec::new());
+        self
+    }
+}
+
+/// The definition of a new table. Made by [`Client::create_table`].
+#[derive(Clone)]
+#[must_use = "call create()"]
+pub struct TableCreator {
+    client: Client,
+    name: String,
+    schema: Schema,
+    hash: Vec<Hash>,
+    range_columns: Option<Vec<String>>,
+    ranges: Vec<RangePartition>,
+    splits: Vec<PartialRow>,
+    replicas: Option<i32>,
+    owner: Option<String>,
+    comment: Option<String>,
+    extra_configs: BTreeMap<String, String>,
+    dimension_label: Option<String>,
+    timeout: Duration,
+    wait: bool,
+}
+
+impl TableCreator {
+    pub(crate) fn new(client: Client, name: String, schema: Schema) -> TableCreator {
+        let timeout = client.shared.options.admin_timeout;
+        TableCreator {
+            client,
+            name,
+            schema,
+            hash: Vec::new(),
+            range_columns: None,
+            ranges: Vec::new(),
+            splits: Vec::new(),
+            replicas: None,
+            owner: None,
+            comment: None,
+            extra_configs: BTreeMap::new(),
+            dimension_label: None,
+            timeout,
+            wait: true,
+        }
+    }
+
+    /// Spreads the rows over `buckets` (2 or more) by a hash of these key columns; more calls add dimensions.
+    pub fn hash_partition(self, columns: &[&str], buckets: u32) -> TableCreator {
+        self.hash_partition_seeded(columns, buckets, 0)
+    }
+
+    /// As [`hash_partition`](Self::hash_partition), with a seed.
+    pub fn hash_partition_seeded(mut self, columns: &[&str], buckets: u32, seed: u32) -> TableCreator {
+        self.hash.push(Hash { columns: owned(columns), buckets, seed });
+        self
+    }
+
+    /// Parts the rows by ranges of these key columns, in this order. With an empty list there are no ranges. Default:
+    /// one range over the whole key.
+    pub fn range_columns(mut self, columns: &[&str]) -> TableCreator {
+        self.range_columns = Some(owned(columns));
+        self
+    }
+
+    /// Adds a range. With no range at all one covers everything.
+    pub fn range(mut self, range: RangePartition) -> TableCreator {
+        self.ranges.push(range);
+        self
+    }
+
+    /// Parts the range that holds this row at it.
+    pub fn split(mut self, row: PartialRow) -> TableCreator {
+        self.splits.push(row);
+        self
+    }
+
+    /// Replicas of each tablet: odd, and not more than there are tablet servers. Default: the cluster's (3).
+    pub fn replicas(mut self, replicas: i32) -> TableCreator {
+        self.replicas = Some(replicas);
+        self
+    }
+
+    /// The owner. Default: the user who creates it.
+    pub fn owner(mut self, owner: impl Into<String>) -> TableCreator {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// A comment.
+    pub fn comment(mut self, comment: impl Into<String>) -> TableCreator {
+        self.comment = Some(comment.into());
+        self
+    }
+
+    /// An extra configuration, such as `kudu.table.history_max_age_sec`.
+    pub fn extra_config(mut self, key: impl Into<String>, value: impl Into<String>) -> TableCreator {
+        self.extra_configs.insert(key.into(), value.into());
+        self
+    }
+
+    /// A label by which the master spreads the tablets over servers.
+    pub fn dimension_label(mut self, label: impl Into<String>) -> TableCreator {
+        self.dimension_label = Some(label.into());
+        self
+    }
+
+    /// How long creating may take, the wait for the tablets included. Default: the client's admin timeout.
+    pub fn timeout(mut self, timeout: Duration) -> TableCreator {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Whether to wait until all tablets run. Default: true.
+    pub fn wait(mut self, wait: bool) -> TableCreator {
+        self.wait = wait;
+        self
+    }
+
+    /// Makes the table and opens it.
+    ///
+    /// # Errors
+    /// [`CreateTableError`]. Cancelled, the table may or may not come to be.
+    pub async fn create(self) -> Result<Table, CreateTableError> {
+        let deadline = Deadline::after(self.timeout);
+        let (request, features) = self.request()?;
+        let shared = &self.client.shared;
+        let answer = shared.ask_master::<CreateTable>(&request, features, &self.name, &deadline).await?;
+        let id = answer.table_id.as_deref().map(text).unwrap_or_default();
+        if self.wait {
+            self.wait_until_done(&id, &deadline).await?;
+        }
+        Ok(Table::open(&self.client, by_id(&id), &self.name, &deadline).await?)
+    }
+
+    async fn wait_until_done(&self, id: &str, deadline: &Deadline) -> Result<(), CreateTableError> {
+        let mut backoff = Backoff::default();
+        let request = IsCreateTableDoneRequestPb { table: by_id(id) };
+        loop {
+            let answer = self.client.shared.ask_master::<IsCreateTableDone>(&request, &[], &self.name, deadline);
+            if answer.await?.done() {
+                return Ok(());
+            }
+            if !deadline.pause(backoff.next()).await {
+                return Err(CreateTableError::NotDone { table: self.name.clone(), after: deadline.given() });
+            }
+        }
+    }
+
+    fn request(&self) -> Result<(CreateTableRequestPb, &'static [u32]), CreateTableError> {
+        let names = self.hash.iter().chain(self.ranges.iter().flat_map(|range| range.hash.iter().flatten()));
+        let names = names.flat_map(|hash| &hash.columns).chain(self.range_columns.iter().flatten());
+        for name in names {
+            if self.schema.index_of(name).is_none() {
+                return Err(CreateTableError::NoSuchColumn { table: self.name.clone(), column: name.clone() });
+            }
+        }
+        let own_hash = self.ranges.iter().any(|range| range.hash.is_some());
+        let mut partitions = PartitionSchemaPb {
+            hash_schema: self.hash.iter().map(hash_message).collect(),
+            range_schema: self
+                .range_columns
+                .as_ref()
+                .map(|columns| RangeSchemaPb { columns: columns.iter().map(identifier).collect() }),
+            ..Default::default()
+        };
+        let mut rows = Encoder::new(&self.schema);
+        let failed = |source| CreateTableError::Bounds { table: self.name.clone(), source };
+        for range in &self.ranges {
+            if own_hash {
+                let mut bounds = Encoder::new(&self.schema);
+                self.push_bounds(&mut bounds, range).map_err(failed)?;
+                partitions.custom_hash_schema_ranges.push(RangeWithHashSchemaPb {
+                    range_bounds: Some(operations(bounds)),
+                    hash_schema: range.hash.as_ref().unwrap_or(&self.hash).iter().map(hash_message).collect(),
+                });
+            } else {
+                self.push_bounds(&mut rows, range).map_err(failed)?;
+            }
+        }
+        for split in &self.splits {
+            rows.push(OpKind::SplitRow, split).map_err(failed)?;
+        }
+        let features: &[u32] = match (own_hash, self.ranges.is_empty()) {
+            (true, _) => &[FEATURE_RANGE_PARTITION_BOUNDS, FEATURE_RANGE_SPECIFIC_HASH_SCHEMA],
+            (false, false) => &[FEATURE_RANGE_PARTITION_BOUNDS],
+            (false, true) => &[],
+        };
+        let request = CreateTableRequestPb {
+            name: self.name.clone(),
+            schema: SchemaPb::from(&self.schema),
+            split_rows_range_bounds: (!rows.is_empty()).then(|| operations(rows)),
+            partition_schema: Some(partitions),
+            num_replicas: self.replicas,
+            owner: self.owner.clone(),
+            comment: self.comment.clone(),
+            extra_configs: self.extra_configs.clone(),
+            dimension_label: self.dimension_label.clone(),
+            ..Default::default()
+        };
+        Ok((request, features))
+    }
+
+    fn push_bounds(&self, rows: &mut Encoder, range: &RangePartition) -> Result<(), EncodeError> {
+        let unbounded = PartialRow::new(&self.schema);
+        let (kind, row) = match &range.lower {
+            RangeBound::Unbounded => (OpKind::RangeLowerBound, &unbounded),
+            RangeBound::Inclusive(row) => (OpKind::RangeLowerBound, row),
+            RangeBound::Exclusive(row) => (OpKind::ExclusiveRangeLowerBound, row),
+        };
+        rows.push(kind, row)?;
+        let (kind, row) = match &range.upper {
+            RangeBound::Unbounded => (OpKind::RangeUpperBound, &unbounded),
+            RangeBound::Exclusive(row) => (OpKind::RangeUpperBound, row),
+            RangeBound::Inclusive(row) => (OpKind::InclusiveRangeUpperBound, row),
+        };
+        rows.push(kind, row)
+    }
+}
+
+fn operations(rows: Encoder) -> RowOperationsPb {
+    let (rows, indirect_data) = rows.finish();
+    RowOperationsPb { rows: Some(rows), indirect_data: Some(indirect_data) }
+}
+
+fn hash_message(hash: &Hash) -> HashBucketSchemaPb {
+    HashBucketSchemaPb {
+        columns: hash.columns.iter().map(identifier).collect(),
+        // More buckets than that are refused by the master, as they should be.
+        num_buckets: i32::try_from(hash.buckets).unwrap_or(i32::MAX),
+        seed: Some(hash.seed),
+        ..Default::default()
+    }
+}
+
+fn identifier(name: &String) -> ColumnIdentifierPb {
+    ColumnIdentifierPb { identifier: Some(Identifier::Name(name.clone())) }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// `MasterFeatures::RANGE_PARTITION_BOUNDS`.
+const FEATURE_RANGE_PARTITION_BOUNDS: u32 = 1;
+/// `MasterFeatures::RANGE_SPECIFIC_HASH_SCHEMA`.
+const FEATURE_RANGE_SPECIFIC_HASH_SCHEMA: u32 = 8;

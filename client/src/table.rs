@@ -1,0 +1,212 @@
+//! An open table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proto::kudu::SchemaPb;
+use proto::kudu::master::{GetTableSchemaRequestPb, GetTableSchemaResponsePb, TableIdentifierPb};
+use proto::kudu::security::SignedTokenPb;
+use proto::methods::master_service::GetTableSchema;
+use schema::partition::Partitioner;
+use schema::wire::partition::partition_schema_from_pb;
+use schema::wire::schema_without_ids;
+use schema::{OpKind, PartialRow, PartitionSchema, Schema};
+
+use crate::client::{Client, Shared, by_id, text};
+use crate::error::{MasterError, OpenTableError};
+use crate::op::Operation;
+use crate::retry::Deadline;
+use crate::scan::ScanBuilder;
+
+/// A table as it was when it was opened. Cheap to clone. It names the table by id: after a rename it is still the same
+/// table, after a delete it is none, even if another table has the name.
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) client: Client,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: String,
+    name: String,
+    schema: Schema,
+    /// The schema as writes carry it: without column ids.
+    write_schema: SchemaPb,
+    partitions: PartitionSchema,
+    partitioner: Partitioner,
+    replicas: i32,
+    owner: String,
+    comment: String,
+    extra_configs: BTreeMap<String, String>,
+    authz_token: Mutex<Option<SignedTokenPb>>,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Table").field("name", &self.name()).field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    pub(crate) async fn open(
+        client: &Client,
+        table: TableIdentifierPb,
+        name: &str,
+        deadline: &Deadline,
+    ) -> Result<Table, OpenTableError> {
+        let answer = Table::describe(client, table, name, deadline).await?;
+        let unsupported = |source| OpenTableError::Unsupported { table: name.to_owned(), source };
+        let schema = Schema::try_from(&answer.schema.clone().unwrap_or_default()).map_err(unsupported)?;
+        let partitions =
+            partition_schema_from_pb(&answer.partition_schema.clone().unwrap_or_default(), &schema)
+                .map_err(unsupported)?;
+        let partitioner = partitions.partitioner(&schema).map_err(|source| unsupported(source.into()))?;
+        let write_schema = schema_without_ids(&schema);
+        let inner = Inner {
+            id: answer.table_id.as_deref().map(text).unwrap_or_default(),
+            name: answer.table_name().to_owned(),
+            schema,
+            write_schema,
+            partitions,
+            partitioner,
+            replicas: answer.num_replicas(),
+            owner: answer.owner().to_owned(),
+            comment: answer.comment().to_owned(),
+            extra_configs: answer.extra_configs,
+            authz_token: Mutex::new(answer.authz_token),
+        };
+        Ok(Table { client: client.clone(), inner: Arc::new(inner) })
+    }
+
+    pub(crate) async fn describe(
+        client: &Client,
+        table: TableIdentifierPb,
+        name: &str,
+        deadline: &Deadline,
+    ) -> Result<GetTableSchemaResponsePb, MasterError> {
+        let request = GetTableSchemaRequestPb { table };
+        client.shared.ask_master::<GetTableSchema>(&request, &[FEATURE_GENERATE_AUTHZ_TOKEN], name, deadline).await
+    }
+
+    /// The table's id, 32 hex digits.
+    pub fn id(&self) -> &str {
+        &self.inner.id
+    }
+
+    /// The table's name when it was opened.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Its columns, with their ids, key columns first.
+    pub fn schema(&self) -> &Schema {
+        &self.inner.schema
+    }
+
+    /// How it is partitioned.
+    pub fn partition_schema(&self) -> &PartitionSchema {
+        &self.inner.partitions
+    }
+
+    /// Replicas of each tablet.
+    pub fn replicas(&self) -> i32 {
+        self.inner.replicas
+    }
+
+    /// Who owns it.
+    pub fn owner(&self) -> &str {
+        &self.inner.owner
+    }
+
+    /// Its comment.
+    pub fn comment(&self) -> &str {
+        &self.inner.comment
+    }
+
+    /// Its extra configurations (`kudu.table.*`).
+    pub fn extra_configs(&self) -> &BTreeMap<String, String> {
+        &self.inner.extra_configs
+    }
+
+    /// An empty row of this table, for bounds and the like.
+    pub fn row(&self) -> PartialRow {
+        PartialRow::new(&self.inner.schema)
+    }
+
+    /// A new row; an error if its key exists.
+    pub fn insert(&self) -> Operation {
+        Operation::new(self, OpKind::Insert)
+    }
+
+    /// A new row; nothing happens if its key exists.
+    pub fn insert_ignore(&self) -> Operation {
+        Operation::new(self, OpKind::InsertIgnore)
+    }
+
+    /// A new row, or new values for the set columns of the row that has the key.
+    pub fn upsert(&self) -> Operation {
+        Operation::new(self, OpKind::Upsert)
+    }
+
+    /// As [`upsert`](Self::upsert), leaving immutable columns of an existing row alone.
+    pub fn upsert_ignore(&self) -> Operation {
+        Operation::new(self, OpKind::UpsertIgnore)
+    }
+
+    /// New values for the set columns; an error if no row has the key.
+    pub fn update(&self) -> Operation {
+        Operation::new(self, OpKind::Update)
+    }
+
+    /// New values for the set columns; nothing happens if no row has the key.
+    pub fn update_ignore(&self) -> Operation {
+        Operation::new(self, OpKind::UpdateIgnore)
+    }
+
+    /// Deletes the row of the key; an error if there is none. Only key columns may be set.
+    pub fn delete(&self) -> Operation {
+        Operation::new(self, OpKind::Delete)
+    }
+
+    /// Deletes the row of the key, if there is one.
+    pub fn delete_ignore(&self) -> Operation {
+        Operation::new(self, OpKind::DeleteIgnore)
+    }
+
+    /// Starts the definition of a scan. Without more it gives all columns of all rows.
+    pub fn scan(&self) -> ScanBuilder {
+        ScanBuilder::new(self.clone())
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.client.shared
+    }
+
+    pub(crate) fn partitioner(&self) -> &Partitioner {
+        &self.inner.partitioner
+    }
+
+    pub(crate) fn write_schema(&self) -> &SchemaPb {
+        &self.inner.write_schema
+    }
+
+    pub(crate) fn authz_token(&self) -> Option<SignedTokenPb> {
+        self.inner.authz_token.lock().clone()
+    }
+
+    /// Gets a new token after a server refused the old one.
+    pub(crate) async fn renew_authz_token(&self, deadline: &Deadline) -> Result<(), MasterError> {
+        let answer = Table::describe(&self.client, by_id(self.id()), self.name(), deadline).await?;
+        *self.inner.authz_token.lock() = answer.authz_token;
+        Ok(())
+    }
+
+    /// Whether two handles came from the same opening, so that their schemas are one.
+    pub(crate) fn is_same_handle(&self, other: &Table) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+/// `MasterFeatures::GENERATE_AUTHZ_TOKEN`.
+const FEATURE_GENERATE_AUTHZ_TOKEN: u32 = 5;

@@ -1,0 +1,67 @@
+//! The cluster that the tests run on, and what they all need.
+#![allow(dead_code)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use client::schema::{Column, DataType, Schema};
+use client::{Client, Session, Table};
+
+/// Where the master of the cluster under test listens: a running cluster's when `NYALA_TEST_MASTER` names one.
+pub async fn master_address() -> String {
+    std::env::var("NYALA_TEST_MASTER").expect("NYALA_TEST_MASTER names the master of a running cluster")
+}
+
+pub async fn connect() -> Client {
+    Client::connect(master_address().await).await.expect("the cluster under test is up")
+}
+
+/// A table of a test's own, deleted at its end. A test that fails leaves it for inspection.
+pub struct TestTable {
+    pub client: Client,
+    pub table: Table,
+}
+
+impl TestTable {
+    pub async fn delete(self) {
+        self.client.delete_table(self.table.name()).await.expect("the test's own table can be deleted");
+    }
+}
+
+/// A name that no other test, and no earlier run, has.
+pub fn unique_name(test: &str) -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let (count, process) = (COUNT.fetch_add(1, Ordering::Relaxed), std::process::id());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_micros();
+    format!("client_test_{test}_{process}_{now}_{count}")
+}
+
+/// `id` INT64 key, `value` INT32, `text` STRING nullable.
+pub fn small_schema() -> Schema {
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("value", DataType::Int32),
+        Column::new("text", DataType::String).nullable(true),
+    ];
+    Schema::new(columns, 1).expect("a good schema")
+}
+
+/// A table of [`small_schema`] in this many tablets (1 or more).
+pub async fn small_table(test: &str, tablets: u32) -> TestTable {
+    let client = connect().await;
+    let mut table = client.create_table(unique_name(test), small_schema()).replicas(1).range_columns(&[]);
+    if tablets > 1 {
+        table = table.hash_partition(&["id"], tablets);
+    }
+    let table = table.create().await.expect("a plain table can be made");
+    TestTable { client, table }
+}
+
+/// Inserts `id` = 0..rows, `value` = id, `text` = "row <id>", NULL for every tenth.
+pub async fn fill(session: &Session, table: &Table, rows: i64) {
+    for id in 0..rows {
+        let row = table.insert().with("id", id).unwrap().with("value", id as i32).unwrap();
+        let row = if id % 10 == 0 { row.with_null("text") } else { row.with("text", format!("row {id}")) };
+        session.apply(row.unwrap()).await.expect("room in the buffer");
+    }
+    session.flush().await.expect("all rows are new");
+}
