@@ -41,8 +41,14 @@ impl GenericService {
         let (status, get_flags, set_flag, clock) = (this.clone(), this.clone(), this.clone(), this);
         Service::builder(SERVICE_NAME)
             .cheap::<GetStatus>(move |call| call.respond(&status.status()))
-            .cheap::<GetFlags>(move |call| call.respond(&get_flags.get_flags(call.request())))
-            .cheap::<SetFlag>(move |call| call.respond(&set_flag.set_flag(call.request())))
+            .cheap::<GetFlags>(move |call| {
+                let response = get_flags.get_flags(call.request());
+                call.respond(&response);
+            })
+            .cheap::<SetFlag>(move |call| {
+                let response = set_flag.set_flag(call.request());
+                call.respond(&response);
+            })
             .cheap::<ServerClockMethod>(move |call| {
                 call.respond(&ServerClockResponsePb { timestamp: Some(clock.clock.now().0) });
             })
@@ -88,7 +94,11 @@ impl GenericService {
         match self.flags.set(&request.flag, &request.value, request.force()) {
             Ok(old) => {
                 let (name, value) = (&request.flag, &request.value);
-                tracing::info!("--{name} was {old} and is now {value}");
+                if self.flags.spec(name).is_some_and(|spec| spec.has_tag("sensitive")) {
+                    tracing::info!("--{name} was changed");
+                } else {
+                    tracing::info!("--{name} was {old:?} and is now {value:?}");
+                }
                 if name == "v" {
                     logging::set_verbosity(self.flags.int("v"));
                 }

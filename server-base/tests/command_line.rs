@@ -1,9 +1,7 @@
 //! The command line means what it means to the real servers, and a mistake costs one clear line.
 
-use std::fmt::Write;
-
 use proptest::prelude::*;
-use server_base::flags::{FlagError, FlagSet, Kind, Outcome, Role, SetError};
+use server_base::flags::{FlagSet, Kind, Outcome, Role, SetError};
 
 fn flags(role: Role) -> FlagSet {
     FlagSet::builder(role, "nyala-test")
@@ -114,8 +112,8 @@ fn an_unknown_flag_names_the_nearest() {
         "unknown flag --max_num_columns: it belongs to the other server"
     );
     let known = ["--undefok=max_num_columns", "--max_num_columns=3"];
-    assert_eq!(parsed(&known).is_set("max_num_columns"), false);
-    assert_eq!(parsed(&["--bogus", "--undefok", "bogus,other"]).is_set("v"), false);
+    assert!(!parsed(&known).is_set("max_num_columns"));
+    assert!(!parsed(&["--bogus", "--undefok", "bogus,other"]).is_set("v"));
 }
 
 #[test]
@@ -243,22 +241,16 @@ fn listings_redact_secrets_and_tell_defaults() {
     assert_eq!((info("v").value.as_str(), info("v").is_default), ("0", false));
     assert_eq!((info("scanner_ttl_ms").value.as_str(), info("scanner_ttl_ms").is_default), ("60000", true));
     assert_eq!(info("v").tags, ["advanced", "runtime", "stable"]);
-    let names: Vec<_> =
-        flags.list().into_iter().filter(|i| i.tags.contains(&"sensitive") && !i.is_default).collect();
-    for info in &names {
-        assert_eq!(info.value, "<redacted>");
-    }
+    assert_eq!(info("webserver_private_key_password_cmd").value, "<redacted>");
+    assert_eq!(info("webserver_private_key_file").value, "");
 }
 
 proptest! {
     #[test]
     fn no_argument_panics(arguments in proptest::collection::vec("-{0,3}(no)?(v|never_fsync|fs_wal_dir|undefok|flagfile)?[=\\-_ a-z0-9é]{0,6}", 0..4)) {
-        let mut text = String::new();
         if let Err(error) = flags(Role::Master).parse(arguments) {
-            write!(text, "{error}").unwrap();
-            prop_assert!(!error.is_retriable());
-            let named = matches!(error, FlagError::File { .. }) || !text.is_empty();
-            prop_assert!(named);
+            let text = error.to_string();
+            prop_assert!(text.contains("--") && !text.contains('\n'), "{text}");
         }
     }
 }
