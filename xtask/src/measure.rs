@@ -3,14 +3,28 @@
 use std::io;
 use std::time::Duration;
 
-/// User and system CPU time of a process since its start, all threads, with the resolution of a clock tick (10 ms).
+/// CPU time that the living threads of a process have had, in nanoseconds as the scheduler counts them.
 ///
-/// Fails when there is no such process, or no `/proc`.
+/// Threads that ended are not in it, so differences are right for a stretch in which none ends. Fails when there is no such
+/// process, or no `/proc`.
 pub fn cpu_time(pid: u32) -> io::Result<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let ticks = cpu_ticks(&stat).ok_or_else(|| malformed("stat"))?;
-    let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
-    Ok(Duration::from_secs_f64(seconds))
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let path = thread?.path().join("schedstat");
+        match std::fs::read_to_string(path) {
+            Ok(text) => nanoseconds += on_cpu(&text).ok_or_else(|| malformed("schedstat"))?,
+            // The thread ended since the folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// CPU time of this process since its start, threads that ended included.
+pub fn own_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Anonymous and shared memory in use by a process (RssAnon + RssShmem), in bytes; file pages do not count.
@@ -20,13 +34,16 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     Ok((field("RssAnon")? + field("RssShmem")?) * 1024)
 }
 
-/// utime + stime: the 14th and 15th fields, counted behind the command name, which may hold blanks and brackets.
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    user.checked_add(system)
+/// Whether there is such a process, and it has not ended (one that waits for its parent to take note of that has).
+pub fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// The first of the three fields: nanoseconds on a CPU.
+fn on_cpu(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().next()?.parse().ok()
 }
 
 fn status_kib(status: &str, name: &str) -> Option<u64> {
@@ -44,21 +61,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_found_behind_a_name_with_brackets() {
-        let stat = "77 (a) b (c)) S 1 77 77 0 -1 4194304 90 0 1 0 250 50 0 0 20 0 9 0";
-        assert_eq!(cpu_ticks(stat), Some(300));
-        assert_eq!(cpu_ticks("77 no name"), None);
+    fn a_process_that_ended_does_not_run() {
+        assert!(is_running(std::process::id()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let end = std::time::Instant::now() + Duration::from_secs(10);
+        while is_running(child.id()) {
+            assert!(std::time::Instant::now() < end, "it still runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.wait().unwrap();
+        assert!(!is_running(child.id()));
     }
 
     #[test]
-    fn own_cpu_time_grows_with_work() {
-        let before = cpu_time(std::process::id()).unwrap();
-        let start = std::time::Instant::now();
+    fn cpu_time_grows_with_work_by_both_clocks() {
+        let before = (cpu_time(std::process::id()).unwrap(), own_cpu_time());
+        let start = own_cpu_time();
         let mut x = 1u64;
-        while start.elapsed() < Duration::from_millis(300) {
+        while own_cpu_time() - start < Duration::from_millis(50) {
             x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005));
         }
-        assert!(cpu_time(std::process::id()).unwrap() > before);
+        assert!(cpu_time(std::process::id()).unwrap() >= before.0 + Duration::from_millis(40));
+        assert!(own_cpu_time() >= before.1 + Duration::from_millis(50));
     }
 
     #[test]

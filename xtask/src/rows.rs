@@ -58,7 +58,7 @@ pub struct BadRow {
 pub enum Reason {
     /// The text is no value of the type inferred for the column.
     #[error("not a value of type {0}, which the rows before suggest")]
-    WrongType(&'static str),
+    WrongType(DataType),
     /// A key column has to have a value.
     #[error("null in a key column")]
     NullKey,
@@ -189,7 +189,7 @@ impl CsvTable {
                 None
             } else {
                 let value = parse::value(cell, column.data_type)
-                    .ok_or_else(|| bad(Reason::WrongType(type_name(column.data_type))))?;
+                    .ok_or_else(|| bad(Reason::WrongType(column.data_type)))?;
                 Some(value)
             });
         }
@@ -270,6 +270,16 @@ impl BadRows {
     }
 }
 
+/// A time, microseconds since 1970-01-01 UTC, as it is read: `2013-01-01T10:00:00Z`.
+pub fn time_text(micros: i64) -> String {
+    parse::time_text(micros)
+}
+
+/// A date, days since 1970-01-01, as it is read: `2013-01-01`.
+pub fn date_text(days: i32) -> String {
+    parse::date_text(days)
+}
+
 type Reader = csv::Reader<Box<dyn Read>>;
 
 fn open(path: &Path) -> Result<Reader, CsvError> {
@@ -306,18 +316,6 @@ fn key_first(header: &StringRecord, key: &[String]) -> Result<Vec<usize>, CsvErr
     let others: Vec<usize> = others.collect();
     positions.extend(others);
     Ok(positions)
-}
-
-fn type_name(data_type: DataType) -> &'static str {
-    match data_type {
-        DataType::Bool => "BOOL",
-        DataType::Int32 => "INT32",
-        DataType::Int64 => "INT64",
-        DataType::Double => "DOUBLE",
-        DataType::Date => "DATE",
-        DataType::UnixtimeMicros => "UNIXTIME_MICROS",
-        _ => "STRING",
-    }
 }
 
 #[cfg(test)]

@@ -135,12 +135,11 @@ impl Content {
 
     /// Booleans, times, dates: whatever is printed with least and greatest only.
     fn add_ordered(&mut self, value: Value) {
-        let less = |a: &Value, b: &Value| a.partial_cmp(b).is_some_and(std::cmp::Ordering::is_lt);
         match self {
             Self::Ordered { min, max } => {
-                if less(&value, min) {
+                if rank(&value) < rank(min) {
                     *min = value;
-                } else if less(max, &value) {
+                } else if rank(&value) > rank(max) {
                     *max = value;
                 }
             }
@@ -151,14 +150,22 @@ impl Content {
     fn texts(&self) -> (String, String, String) {
         match self {
             Self::Nothing => Default::default(),
-            Self::Whole { min, max, sum } => {
-                (signed(*min), signed(*max), format!("sum {}", signed(*sum)))
-            }
+            Self::Whole { min, max, sum } => (signed(*min), signed(*max), format!("sum {}", signed(*sum))),
             Self::Real { min, max } => (min.to_string(), max.to_string(), String::new()),
             Self::Ordered { min, max } => (min.to_string(), max.to_string(), String::new()),
             Self::Texts(counts) => (String::new(), String::new(), most_frequent(counts)),
             Self::ManyTexts => (String::new(), String::new(), format!("over {DISTINCT} different")),
         }
+    }
+}
+
+/// Where a value stands among those of its type; 0 for types without an order that is shown.
+fn rank(value: &Value) -> i64 {
+    match value {
+        Value::UnixtimeMicros(v) => *v,
+        Value::Date(v) => i64::from(*v),
+        Value::Bool(v) => i64::from(*v),
+        _ => 0,
     }
 }
 

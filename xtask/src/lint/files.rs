@@ -53,7 +53,7 @@ fn file(name: &str, content: &[u8], machine_paths: &[String]) -> Vec<String> {
         findings.push(format!("{name}: {lines} lines, at most {MAX_LINES}: more than one idea?"));
     }
     for (index, line) in text.lines().enumerate() {
-        if let Some(path) = machine_paths.iter().find(|path| line.contains(*path)) {
+        if let Some(path) = machine_paths.iter().find(|path| mentions(line, path)) {
             findings.push(format!("{name}:{}: a path of this machine: {path}", index + 1));
         }
         if name.ends_with(".rs") && line.trim_start().starts_with(concat!("#[", "ignore")) {
@@ -67,6 +67,12 @@ fn file(name: &str, content: &[u8], machine_paths: &[String]) -> Vec<String> {
         }
     }
     findings
+}
+
+/// Whether a line names an absolute path: `/src/` is in ` /src/a` but not in `proto/src/a`.
+fn mentions(line: &str, path: &str) -> bool {
+    let is_inside = |c: char| c.is_alphanumeric() || "._-/~*}$".contains(c);
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(is_inside))
 }
 
 /// Where this checkout and its user live: texts that make sense on one machine only.
@@ -116,6 +122,9 @@ mod tests {
         let here = ["/somewhere/nyala/".to_owned()];
         let findings = file("a.md", b"one\nsee /somewhere/nyala/a\n", &here);
         assert_eq!(findings, ["a.md:2: a path of this machine: /somewhere/nyala/"]);
+        // A checkout right below the root must not make every relative path suspicious.
+        assert!(file("a.md", b"see proto/src/gen\n", &["/src/".to_owned()]).is_empty());
+        assert_eq!(file("a.md", b"(/src/gen)\n", &["/src/".to_owned()]).len(), 1);
     }
 
     #[test]

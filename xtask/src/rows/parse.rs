@@ -98,6 +98,30 @@ fn days_since_epoch(year: u32, month: u32, day: u32) -> i32 {
     days as i32 - 719_469
 }
 
+/// The reverse of [`date`].
+pub(super) fn date_text(days: i32) -> String {
+    let days = i64::from(days) + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (year_of_era * 365 + year_of_era / 4 - year_of_era / 100);
+    let month = (day_of_year * 5 + 2) / 153;
+    let day = day_of_year - (month * 153 + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year_of_era + next)
+}
+
+/// The reverse of [`micros`], without a fraction where there is none.
+pub(super) fn time_text(micros: i64) -> String {
+    let seconds = micros.div_euclid(1_000_000);
+    let fraction = micros.rem_euclid(1_000_000);
+    let day = i32::try_from(seconds.div_euclid(86_400)).unwrap_or(i32::MAX);
+    let second = seconds.rem_euclid(86_400);
+    let clock = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:06}") };
+    format!("{}T{clock}{fraction}Z", date_text(day))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +152,16 @@ mod tests {
             "é013-01-01T1",
         ] {
             assert_eq!(micros(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates_and_times_print_as_they_were_read() {
+        for text in ["0001-01-01", "1969-12-31", "1970-01-01", "2000-02-29", "2013-03-01", "9999-12-31"] {
+            assert_eq!(date_text(date(text).unwrap()), text);
+        }
+        for text in ["2013-01-01T10:00:00Z", "1969-12-31T23:59:59.999999Z", "2024-02-29T00:00:00.000001Z"] {
+            assert_eq!(time_text(micros(text).unwrap()), text);
         }
     }
 

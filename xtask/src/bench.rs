@@ -1,0 +1,33 @@
+//! `cargo xtask bench`: what is measured, each figure from several samples.
+
+mod start;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use xtask::figures::Figures;
+use xtask::report;
+
+/// Measures Nyala.
+#[derive(clap::Subcommand)]
+pub(crate) enum Bench {
+    /// From nothing to the first table of a cluster in one process, and the memory it takes when idle.
+    Start(start::Start),
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Bench::Start(command) => command.run(),
+        }
+    }
+}
+
+/// Prints the figures as a table, and writes them to a file if one is named.
+fn publish(figures: &Figures, json: Option<&PathBuf>) -> Result<()> {
+    println!("{}", report::table(&["figure", "median", "min", "max", "unit"], &figures.rows()));
+    if let Some(path) = json {
+        figures.write(path).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `cargo xtask cluster`: our servers as child processes, until Ctrl-C.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use mini_cluster::MiniCluster;
+use xtask::interrupt::Interrupt;
+use xtask::{measure, report};
+
+use crate::step;
+
+/// Runs a cluster on 127.0.0.1 until Ctrl-C.
+#[derive(clap::Args)]
+pub(crate) struct Cluster {
+    /// How many tablet servers.
+    #[arg(long, default_value_t = 3)]
+    tservers: usize,
+
+    /// The master's port; 0 takes a free one.
+    #[arg(long, default_value_t = 7051)]
+    port: u16,
+}
+
+impl Cluster {
+    pub(crate) fn run(self) -> Result<()> {
+        let interrupt = Interrupt::install()?;
+        let programs = build_servers()?;
+        let start = Instant::now();
+        let cluster = MiniCluster::builder()
+            .binaries(programs)
+            .tservers(self.tservers)
+            .port(self.port)
+            .start_blocking()?;
+        println!("ready in {} ms\n\n{}", start.elapsed().as_millis(), describe(&cluster));
+        println!("\nRows live until the servers stop. Ctrl-C stops them.");
+        while !interrupt.is_set() {
+            if let Some(pid) = cluster.process_ids().into_iter().find(|&pid| !measure::is_running(pid)) {
+                bail!("the server with process id {pid} has ended by itself");
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        println!("stopping");
+        // The servers may have had the same signal from the terminal; then they are on their way already.
+        cluster.shutdown()?;
+        Ok(())
+    }
+}
+
+/// Builds the two servers; the folder they are in.
+pub(crate) fn build_servers() -> Result<PathBuf> {
+    step::run(&mut step::cargo(&["build", "--release", "--quiet", "-p", "master", "-p", "tserver"]))?;
+    let program = std::env::current_exe()?;
+    let target = program.parent().and_then(Path::parent).context("no target folder")?;
+    Ok(target.join("release"))
+}
+
+/// The addresses and sockets of a cluster, and a command to try it by.
+fn describe(cluster: &MiniCluster) -> String {
+    let master = cluster.master_address();
+    let mut rows = vec![vec!["master".to_owned(), master.clone(), String::new()]];
+    for tserver in cluster.tservers() {
+        let socket = tserver.unix_path.unwrap_or_default();
+        rows.push(vec!["tablet server".to_owned(), tserver.address, socket]);
+    }
+    let servers = report::table(&["server", "address", "unix socket"], &rows);
+    format!(
+        "{servers}\n\nkudu perf loadgen {master} --keep_auto_table \
+         --client_use_unix_domain_sockets=true --unlock_experimental_flags"
+    )
+}
