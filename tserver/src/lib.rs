@@ -1,1 +1,34 @@
-//! The tablet server: tablets behind Kudu's tablet server services
+//! A tablet server: tablets behind the services of Kudu's tablet server.
+//!
+//! ```no_run
+//! use net_addr::SystemResolver;
+//! use tserver::{TabletServer, TserverOptions};
+//!
+//! let flags = TserverOptions::flags();
+//! flags.parse(["--rpc_bind_addresses=127.0.0.1:0", "--tserver_master_addrs=127.0.0.1:7051"])?;
+//! let server = TabletServer::start(TserverOptions::from_flags(&flags, &SystemResolver)?)?;
+//! println!("{} listens on {:?} and {:?}", server.uuid(), server.bound_addresses(), server.unix_path());
+//! server.shutdown();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What it is not: durable (rows live in memory until the server stops) or replicated (it leads every replica it has).
+//! AlterSchema, Checksum, transactions, scans of differences and tablet copies are not there yet.
+//!
+//! It runs with a real Kudu master of 1.18 as well as with ours.
+#![forbid(unsafe_code)]
+
+mod error;
+mod fault;
+mod heartbeat;
+mod node;
+mod options;
+mod scanner;
+mod server;
+mod services;
+mod tablets;
+mod write_path;
+
+pub use error::StartError;
+pub use options::TserverOptions;
+pub use server::TabletServer;

@@ -1,0 +1,29 @@
+//! Why a tablet server does not start.
+
+use rpc_server::BindError;
+use server_base::OptionsError;
+
+/// A tablet server that cannot start. Nothing of it is left running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The operator's fault: the flags.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// An address that cannot be listened on, e.g. because another server does.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The system gives no more threads or file descriptors.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl StartError {
+    /// True if the cause may pass: a port in use, a name that is not known yet, too many threads.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Self::Options(error) => error.is_retriable(),
+            Self::Bind(_) | Self::Thread(_) => true,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What the services and the heartbeats of one server share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use server_base::flags::FlagSet;
+use server_base::{ServerClock, ServerIdentity};
+
+use crate::scanner::registry::Scanners;
+use crate::tablets::Tablets;
+
+/// The inside of a tablet server.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) identity: ServerIdentity,
+    pub(crate) clock: ServerClock,
+    pub(crate) tablets: Tablets,
+    pub(crate) scanners: Scanners,
+    /// No new scans, leadership to others: before the server is taken down.
+    pub(crate) quiescing: AtomicBool,
+    pub(crate) flags: FlagSet,
+}
+
+/// How handlers hold it.
+pub(crate) type SharedNode = Arc<Node>;
+
+impl Node {
+    pub(crate) fn uuid(&self) -> &str {
+        self.identity.uuid().as_str()
+    }
+}

@@ -1,0 +1,103 @@
+//! Open scanners, until they are read out, closed, or idle for too long.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use schema::Timestamp;
+use server_base::ServerUuid;
+
+use super::format::Format;
+
+/// A scan between two calls of its client.
+#[derive(Debug)]
+pub(crate) struct OpenScan {
+    pub(crate) scanner: tablet::Scanner,
+    pub(crate) format: Format,
+    /// What the next call must carry.
+    pub(crate) next_call: u32,
+    /// Told in each answer.
+    pub(crate) snapshot: Option<Timestamp>,
+    /// Whether answers carry the key of their last row.
+    pub(crate) tells_last_key: bool,
+}
+
+/// A registered scan.
+#[derive(Debug)]
+pub(crate) struct Registered {
+    pub(crate) id: Bytes,
+    user: String,
+    pub(crate) tablet_id: String,
+    last_used: Mutex<Instant>,
+    /// Held by the call that reads it.
+    pub(crate) scan: Mutex<OpenScan>,
+}
+
+impl Registered {
+    /// The scanner was used: its time to live starts again.
+    pub(crate) fn touch(&self, now: Instant) {
+        *self.last_used.lock() = now;
+    }
+}
+
+/// The scanners of a server by id.
+#[derive(Debug)]
+pub(crate) struct Scanners {
+    open: Mutex<HashMap<Bytes, Arc<Registered>>>,
+    ttl: Duration,
+}
+
+impl Scanners {
+    pub(crate) fn new(ttl: Duration) -> Self {
+        Self { open: Mutex::default(), ttl }
+    }
+
+    pub(crate) fn add(&self, scan: OpenScan, user: &str, tablet_id: &str, now: Instant) -> Bytes {
+        let id = Bytes::from(ServerUuid::random().as_str().to_owned());
+        let registered = Registered {
+            id: id.clone(),
+            user: user.to_owned(),
+            tablet_id: tablet_id.to_owned(),
+            last_used: Mutex::new(now),
+            scan: Mutex::new(scan),
+        };
+        self.open.lock().insert(id.clone(), Arc::new(registered));
+        id
+    }
+
+    /// The scanner of this id, if it is this user's. It counts as used now.
+    pub(crate) fn get(&self, id: &[u8], user: &str, now: Instant) -> Option<Arc<Registered>> {
+        let found = self.open.lock().get(id).filter(|scanner| scanner.user == user).cloned()?;
+        found.touch(now);
+        Some(found)
+    }
+
+    pub(crate) fn remove(&self, id: &[u8]) {
+        self.open.lock().remove(id);
+    }
+
+    /// How many are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Drops scanners that nobody has used for the time to live; the number of them.
+    pub(crate) fn expire(&self, now: Instant) -> usize {
+        let mut expired = Vec::new();
+        self.open.lock().retain(|_, scanner| {
+            let idle = now.saturating_duration_since(*scanner.last_used.lock()) > self.ttl;
+            // A locked one is being read.
+            let keep = !idle || scanner.scan.is_locked();
+            if !keep {
+                expired.push(Arc::clone(scanner));
+            }
+            keep
+        });
+        for scanner in &expired {
+            tracing::info!(tablet = scanner.tablet_id, scanner = ?scanner.id, ttl = ?self.ttl, "scanner expired");
+        }
+        expired.len()
+    }
+}

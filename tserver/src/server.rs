@@ -1,0 +1,123 @@
+//! The tablet server: services, acceptors and heartbeats put together.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use net_addr::{HostPort, LocalAddresses, SockAddr, SystemResolver};
+use parking_lot::Mutex;
+use rpc_server::{Server, ServerOptions};
+use server_base::acl::AccessRules;
+use server_base::{GenericService, ServerClock, advertise, host_port_pb};
+
+use crate::heartbeat::Heartbeats;
+use crate::node::Node;
+use crate::scanner::registry::Scanners;
+use crate::services;
+use crate::tablets::Tablets;
+use crate::{StartError, TserverOptions};
+
+/// A running tablet server. It stops when it is dropped, and its rows are gone then.
+#[derive(Debug)]
+pub struct TabletServer {
+    node: Arc<Node>,
+    server: Server,
+    bound: Vec<SockAddr>,
+    unix: Option<SockAddr>,
+    heartbeats: Mutex<Heartbeats>,
+}
+
+impl TabletServer {
+    /// Listens, then reports to the masters, whether they are there yet or not.
+    ///
+    /// # Errors
+    /// [`StartError`]: an address in use, or a system out of threads.
+    pub fn start(options: TserverOptions) -> Result<Self, StartError> {
+        let rpc = &options.rpc;
+        let mut limits = ServerOptions::default();
+        limits.max_message_size = u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX);
+        limits.negotiation_timeout = rpc.negotiation_timeout;
+        limits.keepalive = rpc.keepalive;
+        let mut builder = Server::builder()
+            .name("TabletServer")
+            .reactors(rpc.reactors)
+            .options(limits)
+            .authorizer(AccessRules::from_flags(&options.flags).authorizer());
+        for address in rpc.bind.iter().chain(&options.proxied) {
+            builder = builder.bind(address.clone());
+        }
+        if rpc.unix_socket {
+            builder = builder.bind_unix(&options.identity.unix_socket());
+        }
+        let server = builder.start()?;
+
+        let (own, others) = server.bound_addresses().split_at(rpc.bind.len());
+        let (proxied, unix) = others.split_at(options.proxied.len());
+        let (bound, unix) = (own.to_vec(), unix.first().cloned());
+        let advertised = |bound: &[SockAddr], given: &[HostPort]| {
+            advertise::rpc_addresses(bound, given, LocalAddresses::system(), &SystemResolver)
+        };
+        // Who names addresses to advertise names all of them.
+        let unix_to_tell = unix.as_ref().filter(|_| rpc.advertised.is_empty());
+        let mut registration =
+            options.identity.registration(&advertised(&bound, &rpc.advertised), unix_to_tell);
+        registration.rpc_proxy_addresses =
+            advertised(proxied, &options.proxy_advertised).into_iter().map(host_port_pb).collect();
+        if proxied.is_empty() {
+            registration.rpc_proxy_addresses.clear();
+        }
+
+        let node = Arc::new(Node {
+            identity: options.identity.clone(),
+            clock: ServerClock::new(),
+            tablets: Tablets::new(),
+            scanners: Scanners::new(options.scanner_ttl),
+            quiescing: AtomicBool::new(false),
+            flags: options.flags.clone(),
+        });
+        let generic = GenericService {
+            identity: options.identity.clone(),
+            flags: options.flags.clone(),
+            clock: node.clock.clone(),
+            bound: bound.clone(),
+        };
+        let (threads, queue) = (rpc.service_threads, rpc.queue_length);
+        server.register(services::tablet::service(&node, threads, queue))?;
+        server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
+        server.register(services::consensus::service(&node))?;
+        server.register(generic.into_service())?;
+        server.ready();
+        let heartbeats = Mutex::new(Heartbeats::start(&node, registration, &options)?);
+        tracing::info!(uuid = node.uuid(), ?bound, ?unix, "tablet server is up");
+        Ok(Self { node, server, bound, unix, heartbeats })
+    }
+
+    /// 32 hex digits.
+    pub fn uuid(&self) -> &str {
+        self.node.uuid()
+    }
+
+    /// The TCP addresses it listens on, ports filled in, in the order of `--rpc_bind_addresses`.
+    pub fn bound_addresses(&self) -> &[SockAddr] {
+        &self.bound
+    }
+
+    /// The unix socket it listens on, as clients are told: `@kudu-<uuid>`.
+    pub fn unix_path(&self) -> Option<String> {
+        self.unix.as_ref().and_then(SockAddr::advertised_unix_path)
+    }
+
+    /// How many replicas it has, tombstones not counted.
+    pub fn tablets(&self) -> usize {
+        self.node.tablets.all().iter().filter(|replica| replica.tablet.is_some()).count()
+    }
+
+    /// Stops reporting, listening and serving; calls that run are answered. Blocks for as long as they take. May be called more
+    /// than once.
+    pub fn shutdown(&self) {
+        self.heartbeats.lock().stop();
+        self.server.shutdown();
+    }
+}
+
+/// Creating and deleting in memory is quick.
+const ADMIN_THREADS: usize = 2;

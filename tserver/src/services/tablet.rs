@@ -1,0 +1,120 @@
+//! `kudu.tserver.TabletServerService`: rows in, rows out.
+
+use std::time::Instant;
+
+use proto::kudu::consensus::raft_peer_pb::Role;
+use proto::kudu::tablet::TabletStatusPb;
+use proto::kudu::tserver::list_tablets_response_pb::StatusAndSchemaPb;
+use proto::kudu::tserver::{
+    ListTabletsRequestPb, ListTabletsResponsePb, PingResponsePb, ScanResponsePb, ScannerKeepAliveRequestPb,
+    ScannerKeepAliveResponsePb, SplitKeyRangeRequestPb, SplitKeyRangeResponsePb, WriteResponsePb,
+};
+use proto::kudu::{KeyRangePb, PartitionSchemaPb};
+use proto::methods::tablet_server_service::{
+    ListTablets, Ping, Scan, ScannerKeepAlive, SplitKeyRange, Write,
+};
+use rpc_server::Service;
+use schema::wire;
+use schema::wire::partition::Naming;
+
+use crate::fault::Fault;
+use crate::node::{Node, SharedNode};
+use crate::scanner::turn::{self, Refusal};
+use crate::tablets::Replica;
+use crate::write_path;
+
+/// The service, on `threads` threads; Ping and ScannerKeepAlive need none.
+pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) -> Service {
+    let node = || SharedNode::clone(node);
+    let (write, scan, keep_alive, list, split) = (node(), node(), node(), node(), node());
+    Service::builder("kudu.tserver.TabletServerService")
+        .features(&FEATURES)
+        .threads(threads)
+        .queue_length(queue_length)
+        .cheap::<Ping>(|call| call.respond(&PingResponsePb::default()))
+        .method::<Write>(move |call| match write_path::write(&write, call.request(), call.deadline()) {
+            Ok(response) => call.respond(&response),
+            // Not remembered: the next attempt may find another tablet here.
+            Err(fault) => {
+                call.respond_uncached(&WriteResponsePb { error: Some(fault.into()), ..Default::default() })
+            }
+        })
+        .method::<Scan>(move |call| match turn::scan(&scan, call.request(), call.user()) {
+            Ok((response, sidecars)) => call.respond_with_sidecars(&response, sidecars),
+            Err(Refusal::Fault(fault)) => {
+                call.respond(&ScanResponsePb { error: Some(fault.into()), ..Default::default() });
+            }
+            Err(Refusal::Malformed(text)) => call.fail_application(text),
+        })
+        .cheap::<ScannerKeepAlive>(move |call| {
+            let response = scanner_keep_alive(&keep_alive, call.request(), call.user());
+            call.respond(&response);
+        })
+        .method::<ListTablets>(move |call| {
+            let response = list_tablets(&list, call.request());
+            call.respond(&response);
+        })
+        .method::<SplitKeyRange>(move |call| {
+            let response = split_key_range(&split, call.request());
+            call.respond(&response);
+        })
+        .build()
+}
+
+fn scanner_keep_alive(
+    node: &Node,
+    request: &ScannerKeepAliveRequestPb,
+    user: &str,
+) -> ScannerKeepAliveResponsePb {
+    let found = node.scanners.get(&request.scanner_id, user, Instant::now());
+    ScannerKeepAliveResponsePb { error: found.is_none().then(|| turn::expired().into()) }
+}
+
+fn list_tablets(node: &Node, request: &ListTabletsRequestPb) -> ListTabletsResponsePb {
+    let one = |replica: &Replica| {
+        let with_schema = request.need_schema_info();
+        StatusAndSchemaPb {
+            tablet_status: tablet_status(replica),
+            schema: with_schema.then(|| (&replica.about.schema).into()),
+            partition_schema: with_schema.then(|| partition_schema(replica)).flatten(),
+            schema_version: Some(replica.about.schema_version),
+            role: Some(if replica.tablet.is_some() { Role::Leader } else { Role::NonParticipant }.into()),
+        }
+    };
+    let status_and_schema = node.tablets.all().iter().map(|replica| one(replica)).collect();
+    ListTabletsResponsePb { status_and_schema, error: None }
+}
+
+fn partition_schema(replica: &Replica) -> Option<PartitionSchemaPb> {
+    let (partitioning, schema) = (&replica.about.partition_schema, &replica.about.schema);
+    let described = wire::partition::partition_schema_to_pb(partitioning, schema, Naming::ById);
+    described.inspect_err(|error| tracing::error!(tablet = replica.id(), %error, "partition schema")).ok()
+}
+
+fn tablet_status(replica: &Replica) -> TabletStatusPb {
+    let partition = &replica.about.partition;
+    TabletStatusPb {
+        tablet_id: replica.id().to_owned(),
+        table_name: replica.about.table_name.clone(),
+        state: Some(replica.state().into()),
+        tablet_data_state: Some(replica.data_state().into()),
+        last_status: String::new(),
+        start_key: Some(partition.start.clone().into()),
+        end_key: Some(partition.end.clone().into()),
+        partition: Some(partition.into()),
+        estimated_on_disk_size: Some(replica.bytes() as i64),
+        data_dirs: Vec::new(),
+    }
+}
+
+/// Rows in memory are not split: one range without bounds, as the real server answers before its first flush.
+fn split_key_range(node: &Node, request: &SplitKeyRangeRequestPb) -> SplitKeyRangeResponsePb {
+    let found = node.tablets.get(&request.tablet_id);
+    match found.as_deref().map_err(Fault::clone).and_then(|replica| replica.tablet().map(|_| ())) {
+        Ok(()) => SplitKeyRangeResponsePb { error: None, ranges: vec![KeyRangePb::default()] },
+        Err(fault) => SplitKeyRangeResponsePb { error: Some(fault.into()), ranges: Vec::new() },
+    }
+}
+
+/// Predicates, padded cells, quiescing, bloom filters, columnar layout. 4, the older bloom filter, hashes otherwise.
+const FEATURES: [u32; 5] = [1, 2, 3, 5, 6];

@@ -1,0 +1,110 @@
+//! Writes: decoding, the tablet, and the answer.
+
+use std::time::{Duration, Instant};
+
+use proto::kudu::ExternalConsistencyMode;
+use proto::kudu::app_status_pb::ErrorCode;
+use proto::kudu::tserver::tablet_server_error_pb::Code;
+use proto::kudu::tserver::write_response_pb::PerRowErrorPb;
+use proto::kudu::tserver::{ResourceMetricsPb, WriteRequestPb, WriteResponsePb};
+use schema::row_ops::{Decoder, RowOpError};
+use schema::{Schema, Timestamp};
+use server_base::physical_micros;
+use tablet::{RowError, RowErrorKind, WriteError, WriteMetrics};
+
+use crate::fault::{Fault, status};
+use crate::node::Node;
+
+/// Applies a request. A fault means that nothing was written.
+pub(crate) fn write(
+    node: &Node,
+    request: &WriteRequestPb,
+    deadline: Option<Instant>,
+) -> Result<WriteResponsePb, Fault> {
+    let started = Instant::now();
+    let replica = node.tablets.get(&request.tablet_id)?;
+    let tablet = replica.tablet()?;
+    if request.txn_id.is_some() {
+        let text = "transactions over several rows are not supported";
+        return Err(Fault::new(Code::UnknownError, ErrorCode::NotSupported, text));
+    }
+    let client = Schema::try_from(request.schema.as_ref().unwrap_or(&Default::default()))
+        .map_err(|error| Fault::invalid(Code::InvalidSchema, error.to_string()))?;
+    if client.ids().is_some() {
+        return Err(Fault::invalid(Code::InvalidSchema, "User requests should not have Column IDs"));
+    }
+    let operations = request.row_operations.clone().unwrap_or_default();
+    let decoder = Decoder::new(&client, tablet.schema())
+        .map_err(|error| Fault::invalid(Code::MismatchedSchema, error.to_string()))?;
+    let ops = decoder.decode(operations.rows(), operations.indirect_data()).map_err(undecodable)?;
+    let propagated = request.propagated_timestamp.map(Timestamp);
+    let outcome = tablet.write(&ops, propagated, physical_micros()).map_err(refused)?;
+
+    let mut metrics = resource_metrics(&outcome.metrics);
+    if request.external_consistency_mode() == ExternalConsistencyMode::CommitWait {
+        let waited = wait_until_past(outcome.timestamp, deadline);
+        metrics.commit_wait_duration_usec = Some(waited.as_micros() as i64);
+    }
+    metrics.total_duration_nanos = Some(started.elapsed().as_nanos() as i64);
+    Ok(WriteResponsePb {
+        error: None,
+        per_row_errors: outcome.row_errors.iter().map(per_row_error).collect(),
+        timestamp: Some(outcome.timestamp.0),
+        resource_metrics: Some(metrics),
+    })
+}
+
+fn undecodable(error: RowOpError) -> Fault {
+    let status = if error.is_corruption() {
+        ErrorCode::Corruption
+    } else if error.is_not_supported() {
+        ErrorCode::NotSupported
+    } else {
+        ErrorCode::InvalidArgument
+    };
+    Fault::new(Code::MismatchedSchema, status, error.to_string())
+}
+
+fn refused(error: WriteError) -> Fault {
+    let status = match &error {
+        WriteError::RowNotInPartition { .. } => ErrorCode::NotFound,
+        WriteError::Full => ErrorCode::IllegalState,
+        _ => ErrorCode::InvalidArgument,
+    };
+    Fault::new(Code::UnknownError, status, error.to_string())
+}
+
+fn per_row_error(error: &RowError) -> PerRowErrorPb {
+    let code = match &error.kind {
+        RowErrorKind::AlreadyPresent => ErrorCode::AlreadyPresent,
+        RowErrorKind::NotFound => ErrorCode::NotFound,
+        RowErrorKind::Immutable { .. } => ErrorCode::Immutable,
+        _ => ErrorCode::InvalidArgument,
+    };
+    PerRowErrorPb { row_index: error.index as i32, error: status(code, error.kind.to_string()) }
+}
+
+fn resource_metrics(metrics: &WriteMetrics) -> ResourceMetricsPb {
+    ResourceMetricsPb {
+        successful_inserts: Some(metrics.successful_inserts as i64),
+        insert_ignore_errors: Some(metrics.insert_ignore_errors as i64),
+        successful_upserts: Some(metrics.successful_upserts as i64),
+        upsert_ignore_errors: Some(metrics.upsert_ignore_errors as i64),
+        successful_updates: Some(metrics.successful_updates as i64),
+        update_ignore_errors: Some(metrics.update_ignore_errors as i64),
+        successful_deletes: Some(metrics.successful_deletes as i64),
+        delete_ignore_errors: Some(metrics.delete_ignore_errors as i64),
+        ..Default::default()
+    }
+}
+
+/// COMMIT_WAIT: the answer leaves when every clock that agrees with this machine's is past the timestamp.
+fn wait_until_past(timestamp: Timestamp, deadline: Option<Instant>) -> Duration {
+    let ahead = (timestamp.physical_micros() + 1).saturating_sub(physical_micros());
+    let mut wait = Duration::from_micros(ahead);
+    if let Some(deadline) = deadline {
+        wait = wait.min(deadline.saturating_duration_since(Instant::now()));
+    }
+    std::thread::sleep(wait);
+    wait
+}
