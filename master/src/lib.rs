@@ -1,1 +1,33 @@
-//! The master: catalog, placement and heartbeats behind Kudu's MasterService
+//! The master: catalog, placement and heartbeats behind Kudu's `MasterService`.
+//!
+//! ```no_run
+//! use master::{Master, MasterOptions};
+//!
+//! let flags = MasterOptions::flags("my-master");
+//! flags.parse(["--rpc_bind_addresses=127.0.0.1:0"])?;
+//! let master = Master::start(MasterOptions::from_flags(flags)?)?;
+//! println!("kudu master list {}", master.bound_addresses()[0]);
+//! master.shutdown();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Inside, the [`catalog`] is a machine without sockets, threads or clocks; the services ask it and one thread sends what it
+//! wants sent to tablet servers.
+//!
+//! What it is not: durable (tables live until the master stops), one of several masters (it is always the leader), or able to
+//! replicate tablets: tables have one replica. Altering tables comes later; such methods get ERROR_NO_SUCH_METHOD.
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+mod ddl;
+mod driver;
+mod fault;
+mod heartbeat;
+mod options;
+mod placement;
+mod server;
+mod services;
+
+pub use fault::{Fault, IdentifierFault, TableName};
+pub use options::{FlagsError, Limits, MasterOptions};
+pub use server::{Master, StartError};

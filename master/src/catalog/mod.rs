@@ -1,0 +1,379 @@
+//! The catalog: tables, tablets and tablet servers as a machine without sockets, threads or clocks.
+//!
+//! Commands come in with the time as an argument; what is to be sent to tablet servers comes out of [`Catalog::poll_action`].
+//! Whoever sends it tells how it went ([`Catalog::create_answered`], [`Catalog::delete_answered`]) and is told what next.
+
+pub mod servers;
+pub mod tables;
+pub mod tablets;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proto::kudu::consensus::raft_peer_pb::MemberType;
+use proto::kudu::consensus::{RaftConfigPb, RaftPeerPb};
+use proto::kudu::master::ReportedTabletPb;
+use proto::kudu::tablet::TabletDataState;
+use proto::kudu::tserver::{CreateTabletRequestPb, DeleteTabletRequestPb};
+use proto::kudu::{TableExtraConfigPb, TableTypePb};
+
+use crate::fault::Fault;
+use crate::options::Limits;
+use crate::placement::Load;
+use servers::Servers;
+use tables::{Table, TablePlan, Tables};
+use tablets::{Config, Stats, Tablet};
+
+/// Something to send to a tablet server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Make a replica.
+    Create {
+        /// Whom to ask.
+        server: String,
+        /// Which tablet.
+        tablet: String,
+    },
+    /// Drop a replica.
+    Delete {
+        /// Whom to ask.
+        server: String,
+        /// Which tablet.
+        tablet: String,
+    },
+}
+
+/// What to do after an attempt of an [`Action`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Try the same again, after a pause.
+    Retry,
+    /// Nothing: it is done, no longer wanted, or replaced by another action.
+    Stop,
+}
+
+/// All that the master knows.
+#[derive(Debug)]
+pub struct Catalog {
+    tables: Tables,
+    tablets: HashMap<String, Tablet>,
+    /// Tablets of deleted tables, and the servers that may still hold a replica.
+    deleted: HashMap<String, HashSet<String>>,
+    servers: Servers,
+    actions: VecDeque<Action>,
+    random: fastrand::Rng,
+    limits: Limits,
+}
+
+impl Catalog {
+    /// An empty catalog. Ids are drawn from `random`.
+    pub fn new(limits: Limits, random: fastrand::Rng) -> Self {
+        Self {
+            tables: Tables::default(),
+            tablets: HashMap::new(),
+            deleted: HashMap::new(),
+            servers: Servers::new(limits.tserver_silence),
+            actions: VecDeque::new(),
+            random,
+            limits,
+        }
+    }
+
+    /// The limits it keeps to.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The tablet servers.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// The tablet servers, to note heartbeats.
+    pub fn servers_mut(&mut self) -> &mut Servers {
+        &mut self.servers
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// A tablet of a table that is not deleted.
+    pub fn tablet(&self, id: &str) -> Option<&Tablet> {
+        self.tablets.get(id)
+    }
+
+    /// The tablets of a table, in order of their start keys.
+    pub fn tablets_of<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a Tablet> {
+        table.tablets.iter().filter_map(|(_, id)| self.tablets.get(id))
+    }
+
+    /// The next thing to send.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Whether all tablets of a table are running.
+    pub fn is_created(&self, table: &Table) -> bool {
+        self.tablets_of(table).all(|tablet| tablet.running)
+    }
+
+    /// Rows and bytes of a table, as the leaders last told.
+    pub fn statistics(&self, table: &Table) -> Stats {
+        self.tablets_of(table).fold(Stats::default(), |sum, tablet| Stats {
+            on_disk_size: sum.on_disk_size.saturating_add(tablet.stats.on_disk_size),
+            live_row_count: sum.live_row_count.saturating_add(tablet.stats.live_row_count),
+        })
+    }
+
+    /// Creates a table: it is there at once, its tablets follow. Returns its id.
+    pub fn create_table(&mut self, plan: TablePlan, now: Instant) -> Result<String, Fault> {
+        let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
+        let replicas = usize::try_from(plan.replicas).unwrap_or(0);
+        if replicas > live.len() {
+            return Err(Fault::NotEnoughServers { asked: plan.replicas, live: live.len() });
+        }
+        if plan.replicas > 1 {
+            let most = self.limits.max_create_tablets_per_server.saturating_mul(live.len());
+            if plan.partitions.len().saturating_mul(replicas) > most {
+                return Err(Fault::TooManyTablets(most));
+            }
+            return Err(Fault::NoReplicationYet(plan.replicas));
+        }
+        if let Some(id) = self.tables.id_of(&plan.name) {
+            return Err(Fault::TableExists { name: plan.name.clone(), id: id.to_owned() });
+        }
+        let id = self.new_id();
+        let mut load = self.load(live);
+        let mut tablets = Vec::with_capacity(plan.partitions.len());
+        for partition in &plan.partitions {
+            let tablet = Tablet {
+                id: self.new_id(),
+                table_id: id.clone(),
+                partition: partition.clone(),
+                running: false,
+                placed: now,
+                config: Config::first(load.place(replicas)),
+                stats: Stats::default(),
+            };
+            self.ask_for(&tablet);
+            tablets.push((Bytes::copy_from_slice(partition.partition_key_start()), tablet.id.clone()));
+            self.tablets.insert(tablet.id.clone(), tablet);
+        }
+        self.tables.insert(Table { id: id.clone(), plan, schema_version: 0, tablets });
+        Ok(id)
+    }
+
+    /// Deletes a table: it is gone at once, its replicas follow.
+    pub fn delete_table(&mut self, id: &str) {
+        let Some(table) = self.tables.remove(id) else { return };
+        for (_, id) in table.tablets {
+            let Some(tablet) = self.tablets.remove(&id) else { continue };
+            let holders: HashSet<String> =
+                tablet.config.voters.into_iter().chain(tablet.config.others).collect();
+            for server in &holders {
+                self.actions.push_back(Action::Delete { server: server.clone(), tablet: id.clone() });
+            }
+            self.deleted.insert(id, holders);
+        }
+    }
+
+    /// The request that makes a replica of `tablet` on `server`; `None` if that is no longer wanted.
+    pub fn create_request(&self, server: &str, tablet: &str) -> Option<CreateTabletRequestPb> {
+        let tablet = self.tablets.get(tablet).filter(|tablet| tablet.config.has(server))?;
+        let table = self.tables.get(&tablet.table_id)?;
+        let peers = tablet.config.voters.iter().map(|uuid| self.peer(uuid)).collect();
+        Some(CreateTabletRequestPb {
+            dest_uuid: Some(copied(server)),
+            table_type: Some(TableTypePb::DefaultTable as i32),
+            table_id: copied(&table.id),
+            tablet_id: copied(&tablet.id),
+            partition: Some(tablet.partition.clone()),
+            table_name: table.plan.name.clone(),
+            schema: table.plan.schema.clone(),
+            partition_schema: Some(table.plan.partition_schema.clone()),
+            config: RaftConfigPb {
+                opid_index: Some(tablet.config.index),
+                obsolete_local: Some(false),
+                peers,
+                ..Default::default()
+            },
+            extra_config: Some(extra_config(&table.plan)),
+            dimension_label: table.plan.dimension_label.clone(),
+            ..Default::default()
+        })
+    }
+
+    /// The request that drops a replica; `None` if that is done.
+    pub fn delete_request(&self, server: &str, tablet: &str) -> Option<DeleteTabletRequestPb> {
+        let live = self.tablets.get(tablet);
+        let wanted = match live {
+            Some(tablet) => !tablet.config.has(server),
+            None => self.deleted.get(tablet).is_some_and(|holders| holders.contains(server)),
+        };
+        let reason =
+            if live.is_some() { "the replica was placed elsewhere" } else { "the table was deleted" };
+        wanted.then(|| DeleteTabletRequestPb {
+            dest_uuid: Some(copied(server)),
+            tablet_id: copied(tablet),
+            reason: Some(reason.to_owned()),
+            delete_type: Some(TabletDataState::TabletDataDeleted as i32),
+            ..Default::default()
+        })
+    }
+
+    /// An attempt to make a replica ended. Once its servers have it, a tablet with one replica is running: nobody else could
+    /// lead it. After failures for a while it is placed on another live server.
+    pub fn create_answered(&mut self, server: &str, tablet_id: &str, created: bool, now: Instant) -> Next {
+        let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
+        let patience = self.limits.placement_patience;
+        let Some(tablet) = self.tablets.get_mut(tablet_id) else {
+            // The table was deleted meanwhile; that has its own action.
+            return Next::Stop;
+        };
+        if !tablet.config.has(server) {
+            return Next::Stop;
+        }
+        if created {
+            if let ([only], None) = (&tablet.config.voters[..], &tablet.config.leader) {
+                tablet.config.leader = Some(only.clone());
+                tablet.running = true;
+            }
+            return Next::Stop;
+        }
+        let elsewhere: Vec<String> = live.into_iter().filter(|uuid| !tablet.config.has(uuid)).collect();
+        if now.saturating_duration_since(tablet.placed) < patience || elsewhere.is_empty() {
+            return Next::Retry;
+        }
+        let replicas = tablet.config.voters.len();
+        let mut load = self.load(elsewhere);
+        let config = Config::first(load.place(replicas));
+        if let Some(tablet) = self.tablets.get_mut(tablet_id) {
+            tablet.config = config;
+            tablet.placed = now;
+            let tablet = tablet.clone();
+            self.ask_for(&tablet);
+        }
+        Next::Stop
+    }
+
+    /// An attempt to drop a replica ended.
+    pub fn delete_answered(&mut self, server: &str, tablet: &str, gone: bool) -> Next {
+        if !gone {
+            let wanted = self.delete_request(server, tablet).is_some();
+            return if wanted { Next::Retry } else { Next::Stop };
+        }
+        if let Some(holders) = self.deleted.get_mut(tablet) {
+            holders.remove(server);
+            if holders.is_empty() {
+                self.deleted.remove(tablet);
+            }
+        }
+        Next::Stop
+    }
+
+    /// What a tablet server tells of one of its replicas. Returns a few words on what was made of it, for the answer.
+    pub fn report(&mut self, server: &str, report: &ReportedTabletPb) -> Option<&'static str> {
+        let id = std::str::from_utf8(&report.tablet_id).ok()?;
+        if self.deleted.contains_key(id) {
+            // Its deletion is under way if the server is among the holders; else it comes late and gets one of its own.
+            if let Some(holders) = self.deleted.get_mut(id)
+                && holders.insert(server.to_owned())
+            {
+                self.actions.push_back(Action::Delete { server: server.to_owned(), tablet: id.to_owned() });
+            }
+            return Some("the table was deleted");
+        }
+        let tablet = self.tablets.get_mut(id)?;
+        if !tablet.config.has(server) {
+            self.actions.push_back(Action::Delete { server: server.to_owned(), tablet: id.to_owned() });
+            return Some("the replica was placed elsewhere");
+        }
+        if let Some(error) = &report.error {
+            tracing::warn!(tablet = id, server, error = error.message(), "a replica has failed");
+        }
+        if let Some(state) = &report.consensus_state {
+            let config = Config::reported(state);
+            if config.has(server) && tablet.config.is_older_than(&config) {
+                tablet.config = config;
+            }
+        }
+        let leads = tablet.config.leader.as_deref() == Some(server);
+        tablet.running |= leads;
+        if let (true, Some(stats)) = (leads, &report.stats) {
+            tablet.stats =
+                Stats { on_disk_size: stats.on_disk_size(), live_row_count: stats.live_row_count() };
+        }
+        None
+    }
+
+    /// Tablets that should be on `server` and running, but are not in its full report: they were lost with its memory.
+    pub fn missing_from<'a>(
+        &'a self,
+        server: &'a str,
+        reported: &'a HashSet<&'a [u8]>,
+    ) -> impl Iterator<Item = &'a str> {
+        let missing = move |tablet: &&Tablet| {
+            tablet.running && tablet.config.has(server) && !reported.contains(tablet.id.as_bytes())
+        };
+        self.tablets.values().filter(missing).map(|tablet| tablet.id.as_str())
+    }
+
+    fn peer(&self, uuid: &str) -> RaftPeerPb {
+        let server = self.servers.get(uuid);
+        RaftPeerPb {
+            permanent_uuid: Some(copied(uuid)),
+            member_type: Some(MemberType::Voter as i32),
+            last_known_addr: server.and_then(|server| server.registration.rpc_addresses.first()).cloned(),
+            ..Default::default()
+        }
+    }
+
+    fn ask_for(&mut self, tablet: &Tablet) {
+        let create = |server: &String| Action::Create { server: server.clone(), tablet: tablet.id.clone() };
+        self.actions.extend(tablet.config.voters.iter().map(create));
+    }
+
+    fn load(&mut self, mut live: Vec<String>) -> Load {
+        if !live.is_empty() {
+            let turn = self.random.usize(..live.len());
+            live.rotate_left(turn);
+        }
+        let mut load = Load::new(live);
+        self.tablets.values().flat_map(|tablet| &tablet.config.voters).for_each(|server| load.add(server));
+        load
+    }
+
+    fn new_id(&mut self) -> String {
+        format!("{:032x}", self.random.u128(..))
+    }
+}
+
+/// A copy, so that no frame is kept alive.
+fn copied(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn extra_config(plan: &TablePlan) -> TableExtraConfigPb {
+    let of = |name: &str| plan.extra_configs.get(name);
+    TableExtraConfigPb {
+        history_max_age_sec: of(HISTORY_MAX_AGE_SEC).and_then(|value| value.parse().ok()),
+        maintenance_priority: of(MAINTENANCE_PRIORITY).and_then(|value| value.parse().ok()),
+        disable_compaction: of(DISABLE_COMPACTION).and_then(|value| value.parse().ok()),
+    }
+}
+
+/// How long old versions of rows are kept, in seconds.
+pub const HISTORY_MAX_AGE_SEC: &str = "kudu.table.history_max_age_sec";
+/// A higher one is flushed and compacted first.
+pub const MAINTENANCE_PRIORITY: &str = "kudu.table.maintenance_priority";
+/// `true`: never compacted.
+pub const DISABLE_COMPACTION: &str = "kudu.table.disable_compaction";
+
+/// How long a pause between attempts of an action is.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests;

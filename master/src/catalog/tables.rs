@@ -1,0 +1,158 @@
+//! Tables, by id and by name.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use proto::kudu::master::TableIdentifierPb;
+use proto::kudu::{PartitionPb, PartitionSchemaPb, SchemaPb};
+
+use crate::fault::{Fault, TableName};
+
+/// A table that is to be created: everything checked that can be checked without looking at other tables and at servers.
+#[derive(Debug, Clone)]
+pub struct TablePlan {
+    /// Its name.
+    pub name: String,
+    /// Columns, with ids.
+    pub schema: SchemaPb,
+    /// How rows are spread over tablets, columns by id.
+    pub partition_schema: PartitionSchemaPb,
+    /// One for each tablet, in order of their start keys.
+    pub partitions: Vec<PartitionPb>,
+    /// Replicas of each tablet.
+    pub replicas: i32,
+    /// Who may drop it.
+    pub owner: String,
+    /// For people.
+    pub comment: String,
+    /// Properties as the user gave them.
+    pub extra_configs: BTreeMap<String, String>,
+    /// Groups tablets for placement.
+    pub dimension_label: Option<String>,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// 32 hex digits.
+    pub id: String,
+    /// What it was planned as.
+    pub plan: TablePlan,
+    /// Raised by each change of the schema.
+    pub schema_version: u32,
+    /// Start key and id of each tablet, in order of the start keys.
+    pub tablets: Vec<(Bytes, String)>,
+}
+
+/// All tables that are not deleted.
+#[derive(Debug, Default)]
+pub struct Tables {
+    by_id: HashMap<String, Table>,
+    by_name: BTreeMap<String, String>,
+}
+
+impl Tables {
+    /// The table that a request names; the id counts if both are given.
+    pub fn find(&self, identifier: &TableIdentifierPb) -> Result<&Table, Fault> {
+        let id = match (&identifier.table_id, &identifier.table_name) {
+            (Some(id), _) => std::str::from_utf8(id).ok(),
+            (None, Some(name)) => self.by_name.get(name).map(String::as_str),
+            (None, None) => return Err(Fault::NoTableNamed),
+        };
+        let table = id.and_then(|id| self.by_id.get(id));
+        table.ok_or_else(|| Fault::NoSuchTable(TableName(identifier.clone())))
+    }
+
+    /// By id.
+    pub fn get(&self, id: &str) -> Option<&Table> {
+        self.by_id.get(id)
+    }
+
+    /// The id of the table of this name.
+    pub fn id_of(&self, name: &str) -> Option<&str> {
+        self.by_name.get(name).map(String::as_str)
+    }
+
+    /// Adds a table; its name must be free.
+    pub fn insert(&mut self, table: Table) {
+        self.by_name.insert(table.plan.name.clone(), table.id.clone());
+        self.by_id.insert(table.id.clone(), table);
+    }
+
+    /// Takes a table out; its name is free at once.
+    pub fn remove(&mut self, id: &str) -> Option<Table> {
+        let table = self.by_id.remove(id)?;
+        self.by_name.remove(&table.plan.name);
+        Some(table)
+    }
+
+    /// All tables, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Table> {
+        self.by_name.values().filter_map(|id| self.by_id.get(id))
+    }
+}
+
+impl Table {
+    /// The tablets that a lookup from `start` to `end` yields, as Kudu does: from the last that starts at or before `start` (the
+    /// first, if none does) up to and including one that starts exactly at `end`. An empty `end` is no end.
+    pub fn lookup(&self, start: &[u8], end: &[u8]) -> Result<&[(Bytes, String)], Fault> {
+        if !end.is_empty() && start > end {
+            return Err(Fault::KeysReversed);
+        }
+        let behind = |key: &[u8]| self.tablets.partition_point(|(first, _)| &first[..] <= key);
+        let first = behind(start).saturating_sub(1);
+        let last = if end.is_empty() { self.tablets.len() } else { behind(end) };
+        Ok(self.tablets.get(first..last).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tablets [0,10) [20,30) [30,40) of one int32 range column: the table of the vectors.
+    fn table() -> Table {
+        let key = |n: u32| Bytes::copy_from_slice(&(n ^ 0x8000_0000).to_be_bytes());
+        let plan = TablePlan {
+            name: "t".into(),
+            schema: SchemaPb::default(),
+            partition_schema: PartitionSchemaPb::default(),
+            partitions: Vec::new(),
+            replicas: 1,
+            owner: String::new(),
+            comment: String::new(),
+            extra_configs: BTreeMap::new(),
+            dimension_label: None,
+        };
+        let tablets = [0, 20, 30].map(|n| (key(n), format!("[{n},{})", n + 10))).to_vec();
+        Table { id: "id".into(), plan, schema_version: 0, tablets }
+    }
+
+    fn key(hex: &str) -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn lookups_answer_as_real_masters_did() {
+        let table = table();
+        let all = ["[0,10)", "[20,30)", "[30,40)"];
+        let cases: &[(&str, &str, &[&str])] = &[
+            ("", "", &all),
+            ("80000005", "", &all),
+            ("8000000f", "", &all),
+            ("7ffffffb", "", &all),
+            ("80000064", "", &["[30,40)"]),
+            ("80000014", "", &["[20,30)", "[30,40)"]),
+            ("80000000", "80000014", &["[0,10)", "[20,30)"]),
+            ("80000000", "80000013", &["[0,10)"]),
+            ("80000019", "", &["[20,30)", "[30,40)"]),
+            ("", "8000000f", &["[0,10)"]),
+        ];
+        for (start, end, expected) in cases {
+            let found = table.lookup(&key(start), &key(end)).unwrap();
+            let names: Vec<_> = found.iter().map(|(_, id)| id.as_str()).collect();
+            assert_eq!(names, *expected, "{start} to {end}");
+        }
+        assert_eq!(table.lookup(b"b", b"a"), Err(Fault::KeysReversed));
+    }
+}

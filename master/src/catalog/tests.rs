@@ -1,0 +1,168 @@
+use std::collections::BTreeMap;
+
+use proto::kudu::consensus::ConsensusStatePb;
+use proto::kudu::{HostPortPb, PartitionPb, PartitionSchemaPb, SchemaPb, ServerRegistrationPb};
+
+use super::*;
+
+fn catalog(servers: usize) -> (Catalog, Instant) {
+    let mut catalog = Catalog::new(Limits::default(), fastrand::Rng::with_seed(7));
+    let now = Instant::now();
+    (0..servers).for_each(|i| register(&mut catalog, &format!("ts{i}"), 1, now).unwrap());
+    (catalog, now)
+}
+
+fn register(
+    catalog: &mut Catalog,
+    uuid: &str,
+    seqno: i64,
+    now: Instant,
+) -> Result<(), servers::RegisterError> {
+    let rpc_addresses = vec![HostPortPb { host: "127.0.0.1".into(), port: 7050 }];
+    let registration = ServerRegistrationPb { rpc_addresses, ..Default::default() };
+    catalog.servers_mut().register(uuid, seqno, registration, now)
+}
+
+fn plan(name: &str, tablets: u8, replicas: i32) -> TablePlan {
+    let partition = |i| PartitionPb { partition_key_start: Some(vec![i].into()), ..Default::default() };
+    TablePlan {
+        name: name.into(),
+        schema: SchemaPb::default(),
+        partition_schema: PartitionSchemaPb::default(),
+        partitions: (0..tablets).map(partition).collect(),
+        replicas,
+        owner: "root".into(),
+        comment: String::new(),
+        extra_configs: BTreeMap::new(),
+        dimension_label: None,
+    }
+}
+
+fn actions(catalog: &mut Catalog) -> Vec<Action> {
+    std::iter::from_fn(|| catalog.poll_action()).collect()
+}
+
+fn report(id: &str, leader: &str, term: i64) -> ReportedTabletPb {
+    let peer =
+        RaftPeerPb { permanent_uuid: Some(copied(leader)), member_type: Some(1), ..Default::default() };
+    let committed_config = RaftConfigPb { opid_index: Some(-1), peers: vec![peer], ..Default::default() };
+    let consensus_state = Some(ConsensusStatePb {
+        current_term: term,
+        leader_uuid: Some(leader.into()),
+        committed_config,
+        pending_config: None,
+    });
+    ReportedTabletPb { tablet_id: copied(id), consensus_state, ..Default::default() }
+}
+
+#[test]
+fn a_table_is_created_when_all_its_servers_have_said_so() {
+    let (mut catalog, now) = catalog(3);
+    let id = catalog.create_table(plan("t", 4, 1), now).unwrap();
+    let sent = actions(&mut catalog);
+    assert_eq!(sent.len(), 4);
+    for (i, action) in sent.iter().enumerate() {
+        assert!(!catalog.is_created(catalog.tables().get(&id).unwrap()), "after {i} of 4");
+        let Action::Create { server, tablet } = action else { panic!("{action:?}") };
+        let request = catalog.create_request(server, tablet).unwrap();
+        assert_eq!((request.dest_uuid(), request.table_name.as_str()), (server.as_bytes(), "t"));
+        assert_eq!(request.config.peers.len(), 1);
+        assert_eq!(catalog.create_answered(server, tablet, true, now), Next::Stop);
+    }
+    assert!(catalog.is_created(catalog.tables().get(&id).unwrap()));
+}
+
+#[test]
+fn a_report_of_the_leader_is_as_good_as_the_answer() {
+    let (mut catalog, now) = catalog(1);
+    let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    let tablet = catalog.tables().get(&id).unwrap().tablets[0].1.clone();
+    assert_eq!(catalog.report("ts0", &report(&tablet, "ts0", 1)), None);
+    assert!(catalog.is_created(catalog.tables().get(&id).unwrap()));
+    assert_eq!(catalog.tablet(&tablet).unwrap().config.term, 1);
+    let mut with_stats = report(&tablet, "ts0", 1);
+    with_stats.stats =
+        Some(proto::kudu::tablet::ReportedTabletStatsPb { on_disk_size: Some(5), live_row_count: Some(7) });
+    catalog.report("ts0", &with_stats);
+    let stats = catalog.statistics(catalog.tables().get(&id).unwrap());
+    assert_eq!((stats.on_disk_size, stats.live_row_count), (5, 7));
+}
+
+#[test]
+fn more_replicas_than_servers_are_refused_with_both_numbers() {
+    let (mut catalog, now) = catalog(1);
+    let refused = catalog.create_table(plan("t", 1, 3), now).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "not enough live tablet servers to create a table with the requested replication factor 3; 1 tablet servers are alive"
+    );
+    assert!(catalog.tables().iter().next().is_none());
+    let (mut silent, _) = self::catalog(3);
+    let later = now + Duration::from_secs(61);
+    assert!(matches!(
+        silent.create_table(plan("t", 1, 1), later),
+        Err(Fault::NotEnoughServers { live: 0, .. })
+    ));
+}
+
+#[test]
+fn a_name_is_taken_until_its_table_is_deleted() {
+    let (mut catalog, now) = catalog(1);
+    let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    assert!(matches!(catalog.create_table(plan("t", 1, 1), now), Err(Fault::TableExists { .. })));
+    catalog.delete_table(&id);
+    let again = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    assert_ne!(again, id);
+}
+
+#[test]
+fn replicas_of_a_deleted_table_are_dropped_even_if_they_turn_up_late() {
+    let (mut catalog, now) = catalog(2);
+    let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    let tablet = catalog.tables().get(&id).unwrap().tablets[0].1.clone();
+    let [Action::Create { server, .. }] = &actions(&mut catalog)[..] else { panic!("one replica") };
+    catalog.delete_table(&id);
+    assert_eq!(catalog.create_request(server, &tablet), None, "no longer wanted");
+    assert_eq!(catalog.create_answered(server, &tablet, true, now), Next::Stop);
+    assert_eq!(actions(&mut catalog), [Action::Delete { server: server.clone(), tablet: tablet.clone() }]);
+    assert_eq!(catalog.delete_answered(server, &tablet, false), Next::Retry);
+    let other = if server == "ts0" { "ts1" } else { "ts0" };
+    assert!(catalog.report(other, &report(&tablet, other, 1)).is_some());
+    assert_eq!(actions(&mut catalog), [Action::Delete { server: other.into(), tablet: tablet.clone() }]);
+    assert_eq!(catalog.delete_answered(server, &tablet, true), Next::Stop);
+    assert!(catalog.delete_request(other, &tablet).is_some());
+    catalog.delete_answered(other, &tablet, true);
+    assert_eq!(catalog.delete_request(other, &tablet), None);
+    assert!(catalog.deleted.is_empty(), "nothing is remembered for ever");
+}
+
+#[test]
+fn a_replica_whose_server_stays_away_is_placed_elsewhere() {
+    let (mut catalog, now) = catalog(2);
+    let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    let tablet = catalog.tables().get(&id).unwrap().tablets[0].1.clone();
+    let [Action::Create { server, .. }] = &actions(&mut catalog)[..] else { panic!("one replica") };
+    assert_eq!(catalog.create_answered(server, &tablet, false, now), Next::Retry);
+    let later = now + Limits::default().placement_patience;
+    assert_eq!(catalog.create_answered(server, &tablet, false, later), Next::Stop);
+    let [Action::Create { server: second, .. }] = &actions(&mut catalog)[..] else { panic!("one replica") };
+    assert_ne!(server, second);
+    // The first one had made it after all.
+    assert!(catalog.report(server, &report(&tablet, server, 1)).is_some());
+    assert!(matches!(&actions(&mut catalog)[..], [Action::Delete { server: gone, .. }] if gone == server));
+    catalog.create_answered(second, &tablet, true, later);
+    assert!(catalog.is_created(catalog.tables().get(&id).unwrap()));
+}
+
+#[test]
+fn an_older_start_of_a_server_cannot_register() {
+    let (mut catalog, now) = catalog(0);
+    register(&mut catalog, "ts", 5, now).unwrap();
+    register(&mut catalog, "ts", 5, now).unwrap();
+    let refused = register(&mut catalog, "ts", 4, now).unwrap_err();
+    assert!(refused.to_string().contains("Already have a registration from sequence number 5"));
+    assert!(catalog.servers_mut().heartbeat("ts", 5, now).is_some());
+    assert!(catalog.servers_mut().heartbeat("ts", 6, now).is_none(), "a higher one has to register");
+    assert!(catalog.servers_mut().heartbeat("ts", 4, now).is_none());
+    assert_eq!(catalog.servers().len(), 1);
+}

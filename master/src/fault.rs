@@ -1,0 +1,250 @@
+//! What the master answers when it cannot do what it was asked.
+
+use proto::kudu::app_status_pb::ErrorCode;
+use proto::kudu::master::master_error_pb::Code;
+use proto::kudu::master::{MasterErrorPb, TableIdentifierPb};
+use proto::kudu::{AppStatusPb, app_status_pb};
+use thiserror::Error;
+
+/// A refusal, worded as Kudu words it, since its tools and tests look for some of these texts.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The request does not say which table it means.
+    #[error("missing table ID or table name")]
+    NoTableNamed,
+    /// There is no such table (any more).
+    #[error("the table does not exist: {0}")]
+    NoSuchTable(TableName),
+    /// The name is taken.
+    #[error("table {name} already exists with id {id}")]
+    #[non_exhaustive]
+    TableExists {
+        /// The name asked for.
+        name: String,
+        /// The table that has it.
+        id: String,
+    },
+    /// A name or comment breaks the rules of identifiers.
+    #[error("invalid {what}: {why}")]
+    #[non_exhaustive]
+    BadIdentifier {
+        /// What it would have named, e.g. `table name`.
+        what: &'static str,
+        /// Which rule it breaks.
+        why: IdentifierFault,
+    },
+    /// More columns than allowed.
+    #[error("number of columns {columns} is greater than the permitted maximum {max}")]
+    #[non_exhaustive]
+    TooManyColumns {
+        /// Asked for.
+        columns: usize,
+        /// Allowed.
+        max: usize,
+    },
+    /// A table needs a key.
+    #[error("must specify at least one key column")]
+    NoKey,
+    /// Column ids are the master's business.
+    #[error("user requests should not have Column IDs")]
+    ColumnIdGiven,
+    /// The schema makes no sense.
+    #[error("Bad schema: {0}")]
+    BadSchema(schema::wire::WireError),
+    /// The partitions make no sense.
+    #[error("{0}")]
+    BadPartitions(#[from] schema::PartitionError),
+    /// The split rows or range bounds cannot be decoded.
+    #[error("{0}")]
+    BadBounds(schema::wire::WireError),
+    /// Bounds may come in one place only.
+    #[error("both range bounds and custom hash schema ranges must not be populated at the same time")]
+    BoundsTwice,
+    /// Not one of the properties of tables.
+    #[error("invalid extra configuration property: {0}")]
+    UnknownExtraConfig(String),
+    /// The value of a table's property cannot be used.
+    #[error("unable to parse {property}: {value}")]
+    #[non_exhaustive]
+    BadExtraConfig {
+        /// The property.
+        property: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// Fewer replicas than allowed.
+    #[error(
+        "illegal replication factor {asked}: minimum allowed replication factor is {min} (controlled by --min_num_replicas)"
+    )]
+    #[non_exhaustive]
+    TooFewReplicas {
+        /// Asked for.
+        asked: i32,
+        /// Allowed.
+        min: i32,
+    },
+    /// More replicas than allowed.
+    #[error(
+        "illegal replication factor {asked}: maximum allowed replication factor is {max} (controlled by --max_num_replicas)"
+    )]
+    #[non_exhaustive]
+    TooManyReplicas {
+        /// Asked for.
+        asked: i32,
+        /// Allowed.
+        max: i32,
+    },
+    /// An even number of replicas has no better majority than one less.
+    #[error("illegal replication factor {0}: replication factor must be odd")]
+    EvenReplicas(i32),
+    /// More replicas than living tablet servers.
+    #[error(
+        "not enough live tablet servers to create a table with the requested replication factor {asked}; {live} tablet servers are alive"
+    )]
+    #[non_exhaustive]
+    NotEnoughServers {
+        /// Replicas asked for.
+        asked: i32,
+        /// Tablet servers alive.
+        live: usize,
+    },
+    /// Tablets are not replicated here yet.
+    #[error(
+        "replication factor {0} is not supported yet: these servers keep one replica of each tablet; ask for 1"
+    )]
+    NoReplicationYet(i32),
+    /// More replicas at creation than the living tablet servers are to carry.
+    #[error(
+        "the requested number of tablet replicas is over the maximum permitted at creation time ({0}), additional tablets may be added by adding range partitions to the table post-creation"
+    )]
+    TooManyTablets(usize),
+    /// The first key of a range of locations lies behind its last one.
+    #[error("start partition key is greater than the end partition key")]
+    KeysReversed,
+    /// Asked for at most no location.
+    #[error("max_returned_locations must be greater than 0 if specified")]
+    NoLocationsWanted,
+    /// A kind of replicas that this version does not know.
+    #[error("{0}: unsupported replica type filter")]
+    UnknownReplicaFilter(i32),
+    /// A tablet of the answer is still being created.
+    #[error("Tablet not running")]
+    TabletNotRunning,
+    /// No tablet of that id.
+    #[error("Unknown tablet {0}")]
+    UnknownTablet(String),
+    /// Keeping deleted tables for a while is not built yet.
+    #[error("reserve_seconds: keeping a deleted table for later recall is not supported yet")]
+    NoSoftDeleteYet,
+    /// A tablet server whose replicas would be replaced by other rules than this master's.
+    #[error(
+        "replica replacement scheme ({theirs}) of the tablet server {uuid} at {peer} differs from the catalog manager's (PREPARE_REPLACEMENT_BEFORE_EVICTION); they must be run with the same scheme (controlled by the --raft_prepare_replacement_before_eviction flag)"
+    )]
+    #[non_exhaustive]
+    ReplacementScheme {
+        /// Its scheme.
+        theirs: &'static str,
+        /// Its id.
+        uuid: String,
+        /// Where it called from.
+        peer: String,
+    },
+    /// A client came by a proxy, but this tablet server has told no address for such clients.
+    #[error("server {0} lacks proxy advertised addresses")]
+    NoProxyAddress(String),
+}
+
+/// How a request named a table, printed as Kudu prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName(pub TableIdentifierPb);
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.0.table_id.as_ref().map(|id| format!("table_id: \"{}\"", id.escape_ascii()));
+        let name = self.0.table_name.as_ref().map(|name| format!("table_name: {name:?}"));
+        f.write_str(&[id, name].into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// A broken rule of identifiers.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum IdentifierFault {
+    /// Nothing at all.
+    #[error("empty string not a valid identifier")]
+    Empty,
+    /// Nobody cannot own a table.
+    #[error("empty string is not a valid owner")]
+    EmptyOwner,
+    /// Longer than allowed, in bytes.
+    #[error("identifier '{text}' longer than maximum permitted length {max}")]
+    #[non_exhaustive]
+    TooLong {
+        /// The text.
+        text: String,
+        /// Allowed.
+        max: usize,
+    },
+    /// Zero bytes end strings elsewhere.
+    #[error("identifier must not contain null bytes")]
+    ZeroByte,
+}
+
+impl Fault {
+    /// The two codes that go with the text: the master's own, and the one that clients mostly look at.
+    pub fn codes(&self) -> (Code, app_status_pb::ErrorCode) {
+        use Fault as F;
+        match self {
+            F::NoTableNamed | F::KeysReversed | F::NoLocationsWanted | F::UnknownReplicaFilter(_) => {
+                (Code::UnknownError, ErrorCode::InvalidArgument)
+            }
+            F::UnknownExtraConfig(_) | F::BadExtraConfig { .. } | F::BoundsTwice => {
+                (Code::UnknownError, ErrorCode::InvalidArgument)
+            }
+            F::NoSuchTable(_) => (Code::TableNotFound, ErrorCode::NotFound),
+            F::TableExists { .. } => (Code::TableAlreadyPresent, ErrorCode::AlreadyPresent),
+            F::BadSchema(_) | F::BadBounds(_) => (Code::InvalidSchema, ErrorCode::InvalidArgument),
+            F::BadPartitions(error) if error.is_not_supported() => {
+                (Code::InvalidSchema, ErrorCode::NotSupported)
+            }
+            F::BadIdentifier { .. }
+            | F::TooManyColumns { .. }
+            | F::NoKey
+            | F::ColumnIdGiven
+            | F::BadPartitions(_) => (Code::InvalidSchema, ErrorCode::InvalidArgument),
+            F::TooFewReplicas { .. } => (Code::IllegalReplicationFactor, ErrorCode::InvalidArgument),
+            F::EvenReplicas(_) => (Code::EvenReplicationFactor, ErrorCode::InvalidArgument),
+            F::TooManyReplicas { .. } | F::NotEnoughServers { .. } => {
+                (Code::ReplicationFactorTooHigh, ErrorCode::InvalidArgument)
+            }
+            F::NoReplicationYet(_) => (Code::IllegalReplicationFactor, ErrorCode::NotSupported),
+            F::TooManyTablets(_) => (Code::TooManyTablets, ErrorCode::InvalidArgument),
+            F::TabletNotRunning => (Code::TabletNotRunning, ErrorCode::ServiceUnavailable),
+            F::UnknownTablet(_) => (Code::UnknownError, ErrorCode::NotFound),
+            F::NoSoftDeleteYet => (Code::UnknownError, ErrorCode::NotSupported),
+            F::ReplacementScheme { .. } => {
+                (Code::IncompatibleReplicaManagement, ErrorCode::ConfigurationError)
+            }
+            F::NoProxyAddress(_) => (Code::UnknownError, ErrorCode::IllegalState),
+        }
+    }
+
+    /// True if the same request may succeed a little later.
+    pub fn is_retriable(&self) -> bool {
+        matches!(self, Self::TabletNotRunning | Self::NotEnoughServers { .. })
+    }
+
+    /// The status alone, as it stands in lists of errors.
+    pub fn status(&self) -> AppStatusPb {
+        let (_, code) = self.codes();
+        AppStatusPb { code: code as i32, message: Some(self.to_string()), ..Default::default() }
+    }
+}
+
+impl From<Fault> for MasterErrorPb {
+    fn from(fault: Fault) -> Self {
+        let (code, _) = fault.codes();
+        MasterErrorPb { code: code as i32, status: fault.status() }
+    }
+}

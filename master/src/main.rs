@@ -1,0 +1,42 @@
+//! The program `nyala-master`: a master of Kudu's protocol, with Kudu's flags.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use master::{Master, MasterOptions};
+use server_base::flags::Outcome;
+use server_base::logging;
+use server_base::signals::StopSignals;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{PROGRAM}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let flags = MasterOptions::flags(PROGRAM);
+    match flags.parse(std::env::args().skip(1))? {
+        Outcome::Print(text) => {
+            println!("{text}");
+            return Ok(());
+        }
+        // `kudu-master` takes no other arguments; `kudu master run` passes its own words.
+        Outcome::Run { .. } | _ => {}
+    }
+    logging::init(flags.int("v"))?;
+    flags.warn_ignored();
+    // Before the start, so that a signal during it is not lost.
+    let mut signals = StopSignals::install()?;
+    let master = Master::start(MasterOptions::from_flags(flags)?)?;
+    let stop = signals.wait();
+    tracing::info!(?stop, "stopping");
+    master.shutdown();
+    Ok(())
+}
+
+const PROGRAM: &str = "nyala-master";
