@@ -188,7 +188,7 @@ async fn a_table_made_anew_under_an_old_name_is_another_table() {
     let new = other.create_table(old.name(), small_schema()).hash_partition(&["id"], 2).replicas(1).create().await.unwrap();
     assert_ne!(new.id(), old.id());
     let error = session.apply(old.insert().with("id", 2i64).unwrap().with("value", 2).unwrap()).await.unwrap_err();
-    assert!(error.to_string().contains("not") && !error.is_timeout(), "{error}");
+    assert!(error.to_string().contains("Not found") && !error.is_timeout(), "{error}");
     assert_eq!(new.scan().start().unwrap().count().await.unwrap(), 0, "nothing went to the new table");
     assert!(client.location_stats().asks < 50, "{:?}", client.location_stats());
     session.apply(row(&client.open_table(old.name()).await.unwrap())).await.unwrap();
