@@ -1,9 +1,12 @@
 //! How a server listens and how much it takes, as its flags say.
 
 use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use net_addr::{HostPort, ParseError, Resolver, SockAddr};
+use rpc_core::negotiate::Subnet;
 
 use crate::flags::FlagSet;
 
@@ -18,6 +21,7 @@ pub const RPC_FLAGS: &[(&str, &str)] = &[
     ("rpc_service_queue_length", "calls that may wait for a thread, for each service"),
     ("rpc_max_message_size", "the largest request in bytes"),
     ("rpc_negotiation_timeout_ms", "how long a peer may take to introduce itself"),
+    ("trusted_subnets", "networks whose members may connect without encryption"),
     ("rpc_default_keepalive_time_ms", "close connections that were idle for so long; negative is never"),
 ];
 
@@ -43,6 +47,8 @@ pub struct RpcOptions {
     pub negotiation_timeout: Duration,
     /// Idle time after which a connection is closed; `None` is never.
     pub keepalive: Option<Duration>,
+    /// Who may connect without encryption; `None` leaves it to `rpc-core`: private networks, of IPv6 too.
+    pub trusted_subnets: Option<Arc<[Subnet]>>,
 }
 
 /// The flags cannot be followed. The fault is the operator's, or the name server's.
@@ -64,6 +70,14 @@ pub enum OptionsError {
         flag: &'static str,
         /// What the resolver says; it names the host.
         source: io::Error,
+    },
+    /// The value is no list of networks.
+    #[error("--{flag}: {source}")]
+    Subnet {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        source: <Subnet as FromStr>::Err,
     },
     /// The list is empty.
     #[error("--{flag} is empty: give at least one host:port")]
@@ -108,6 +122,14 @@ impl RpcOptions {
         if unique.is_empty() {
             return Err(OptionsError::Nowhere { flag: "rpc_bind_addresses" });
         }
+        let trusted_subnets = if flags.is_set("trusted_subnets") {
+            let text = flags.string("trusted_subnets");
+            let subnets = text.split(',').filter(|subnet| !subnet.trim().is_empty()).map(Subnet::from_str);
+            let subnets: Result<_, _> = subnets.collect();
+            Some(subnets.map_err(|source| OptionsError::Subnet { flag: "trusted_subnets", source })?)
+        } else {
+            None
+        };
         Ok(Self {
             bind: unique,
             advertised: list("rpc_advertised_addresses")?,
@@ -118,16 +140,19 @@ impl RpcOptions {
             max_message_size: flags.count("rpc_max_message_size"),
             negotiation_timeout: flags.millis("rpc_negotiation_timeout_ms").unwrap_or_default(),
             keepalive: flags.millis("rpc_default_keepalive_time_ms"),
+            trusted_subnets,
         })
     }
 
     /// The part of them that each connection needs, for [`rpc_server::ServerBuilder::options`].
     pub fn connection_options(&self) -> rpc_server::ServerOptions {
+        let defaults = rpc_server::ServerOptions::default();
         rpc_server::ServerOptions {
             max_message_size: u32::try_from(self.max_message_size).unwrap_or(u32::MAX),
             negotiation_timeout: self.negotiation_timeout,
             keepalive: self.keepalive,
-            ..Default::default()
+            trusted_subnets: self.trusted_subnets.clone().unwrap_or(defaults.trusted_subnets.clone()),
+            ..defaults
         }
     }
 }
@@ -185,6 +210,18 @@ mod tests {
     }
 
     #[test]
+    fn connections_get_the_limits_of_the_flags() {
+        let options =
+            read(&["--rpc_max_message_size=1048576", "--trusted_subnets=10.0.0.0/8, ::1/128"]).unwrap();
+        let connection = options.connection_options();
+        assert_eq!(connection.max_message_size, 1 << 20);
+        assert_eq!(*connection.trusted_subnets, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+        assert!(read(&["--trusted_subnets="]).unwrap().connection_options().trusted_subnets.is_empty());
+        let default = read(&[]).unwrap().connection_options();
+        assert_eq!(default.trusted_subnets, rpc_server::ServerOptions::default().trusted_subnets);
+    }
+
+    #[test]
     fn names_are_bound_by_their_addresses() {
         assert_eq!(bound("localhost"), ["127.0.0.1:7050"]);
         assert_eq!(bound("both:1,127.0.0.2:1"), ["127.0.0.2:1", "127.0.0.3:1"]);
@@ -198,6 +235,7 @@ mod tests {
             ("--rpc_bind_addresses=nowhere", "--rpc_bind_addresses: no host nowhere"),
             ("--rpc_bind_addresses=a:b", "--rpc_bind_addresses: `b` in `a:b` is no port"),
             ("--rpc_bind_addresses=,", "--rpc_bind_addresses is empty"),
+            ("--trusted_subnets=10.0.0.0/8,x", "--trusted_subnets: `x` is not a subnet"),
             ("--rpc_advertised_addresses=:1", "--rpc_advertised_addresses: `:1` has no host"),
         ] {
             let error = read(&[argument]).unwrap_err().to_string();
