@@ -144,30 +144,33 @@ fn a_broken_tablet_server_is_asked_again() {
 }
 
 #[test]
-fn interned_locations_of_a_thousand_tablets_are_much_smaller() {
+fn interned_locations_of_a_thousand_tablets_are_three_times_smaller() {
     run(async {
         let master = start(&[]);
         let client = Client::to(&master.bound_addresses()[0]);
-        let servers = ["a", "b", "c"].map(Tserver::start);
+        let uuids = ["a", "b", "c"].map(|digit| digit.repeat(32));
+        let servers = uuids.each_ref().map(|uuid| Tserver::start(uuid));
         for server in &servers {
             server.register(&client).await;
         }
         client.create(hashed("t", 1000)).await;
         let mut request = GetTableLocationsRequestPb { table: table("t"), ..Default::default() };
+        let one_replica = client.call::<m::GetTableLocations>(&request).await;
+        assert_eq!(one_replica.tablet_locations.len(), 1000);
+        // As if each tablet had got two more replicas, which its leader reports.
+        for server in &servers {
+            let tablets = server.created.lock().clone();
+            let beat =
+                server.heartbeat_with(tablets.iter().map(|id| common::report(id, &server.uuid, &uuids)));
+            client.call::<m::TSHeartbeat>(&beat).await;
+        }
         let plain = client.call::<m::GetTableLocations>(&request).await;
         request.intern_ts_infos_in_response = Some(true);
         let interned = client.call::<m::GetTableLocations>(&request).await;
-        assert_eq!((plain.tablet_locations.len(), interned.tablet_locations.len()), (1000, 1000));
-        // Ids and partitions are in both; what interning is about are the servers.
-        let servers_of = |bytes: usize| {
-            bytes - 1000 * interned.tablet_locations[0].partition.as_ref().unwrap().encoded_len()
-        };
-        assert!(
-            servers_of(plain.encoded_len()) > servers_of(interned.encoded_len()),
-            "{} {}",
-            plain.encoded_len(),
-            interned.encoded_len()
-        );
+        assert!(plain.tablet_locations.iter().all(|location| location.deprecated_replicas.len() == 3));
+        assert_eq!((interned.tablet_locations.len(), interned.ts_infos.len()), (1000, 3));
+        let (plain, interned) = (plain.encoded_len(), interned.encoded_len());
+        assert!(interned * 3 <= plain, "{interned} and {plain} bytes");
         request.max_returned_locations = Some(10);
         assert_eq!(client.call::<m::GetTableLocations>(&request).await.tablet_locations.len(), 10);
         request.max_returned_locations = Some(0);

@@ -10,11 +10,12 @@ use master::{Master, MasterOptions};
 use net_addr::SockAddr;
 use parking_lot::Mutex;
 use proto::Method;
-use proto::kudu::consensus::ReplicaManagementInfoPb;
+use proto::kudu::consensus::raft_peer_pb::MemberType;
 use proto::kudu::consensus::replica_management_info_pb::ReplacementScheme;
+use proto::kudu::consensus::{ConsensusStatePb, RaftConfigPb, RaftPeerPb, ReplicaManagementInfoPb};
 use proto::kudu::master::{
-    CreateTableRequestPb, TableIdentifierPb, TabletReportPb, TsHeartbeatRequestPb, TsHeartbeatResponsePb,
-    TsToMasterCommonPb,
+    CreateTableRequestPb, IsCreateTableDoneRequestPb, ReportedTabletPb, TableIdentifierPb, TabletReportPb,
+    TsHeartbeatRequestPb, TsHeartbeatResponsePb, TsToMasterCommonPb,
 };
 use proto::kudu::partition_schema_pb::column_identifier_pb::Identifier;
 use proto::kudu::partition_schema_pb::{ColumnIdentifierPb, HashBucketSchemaPb};
@@ -66,10 +67,8 @@ impl Client {
         assert_eq!(created.error, None);
         let table = table(&name);
         for _ in 0..2000 {
-            let done = self.call::<m::IsCreateTableDone>(&proto::kudu::master::IsCreateTableDoneRequestPb {
-                table: table.clone(),
-            });
-            if done.await.done() {
+            let request = IsCreateTableDoneRequestPb { table: table.clone() };
+            if self.call::<m::IsCreateTableDone>(&request).await.done() {
                 return created.table_id.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -92,7 +91,7 @@ pub fn column(name: &str, key: bool) -> ColumnSchemaPb {
     }
 }
 
-/// A table of two columns, hashed into `buckets`.
+/// A table of two columns, hashed into `buckets`; 1 is no hashing.
 pub fn hashed(name: &str, buckets: i32) -> CreateTableRequestPb {
     let identifier = Some(Identifier::Name("id".into()));
     let hash = HashBucketSchemaPb {
@@ -103,7 +102,10 @@ pub fn hashed(name: &str, buckets: i32) -> CreateTableRequestPb {
     CreateTableRequestPb {
         name: name.into(),
         schema: SchemaPb { columns: vec![column("id", true), column("v", false)] },
-        partition_schema: Some(PartitionSchemaPb { hash_schema: vec![hash], ..Default::default() }),
+        partition_schema: Some(PartitionSchemaPb {
+            hash_schema: vec![hash].into_iter().filter(|_| buckets != 1).collect(),
+            ..Default::default()
+        }),
         num_replicas: Some(1),
         ..Default::default()
     }
@@ -179,10 +181,37 @@ impl Tserver {
         }
     }
 
+    /// A heartbeat that reports these tablets.
+    pub fn heartbeat_with(&self, tablets: impl Iterator<Item = ReportedTabletPb>) -> TsHeartbeatRequestPb {
+        let tablet_report = Some(TabletReportPb { updated_tablets: tablets.collect(), ..Default::default() });
+        TsHeartbeatRequestPb { tablet_report, registration: None, ..self.heartbeat() }
+    }
+
     pub async fn register(&self, client: &Client) -> TsHeartbeatResponsePb {
         let beat = self.heartbeat();
         let call = client.0.call::<m::TSHeartbeat>(&beat).feature(4).timeout(Duration::from_secs(5));
         call.send().await.unwrap().message
+    }
+}
+
+/// What the leader of a tablet reports whose replicas are on `peers`.
+pub fn report(tablet: &str, leader: &str, peers: &[String]) -> ReportedTabletPb {
+    let peer = |uuid: &String| RaftPeerPb {
+        permanent_uuid: Some(Bytes::copy_from_slice(uuid.as_bytes())),
+        member_type: Some(MemberType::Voter as i32),
+        ..Default::default()
+    };
+    let peers = peers.iter().map(peer).collect();
+    let committed_config = RaftConfigPb { opid_index: Some(1), peers, ..Default::default() };
+    ReportedTabletPb {
+        tablet_id: Bytes::copy_from_slice(tablet.as_bytes()),
+        consensus_state: Some(ConsensusStatePb {
+            current_term: 1,
+            leader_uuid: Some(leader.to_owned()),
+            committed_config,
+            pending_config: None,
+        }),
+        ..Default::default()
     }
 }
 
