@@ -176,22 +176,29 @@ impl Partitioner {
     /// Appends the partition key of a row, whose cells are in the order of the table's columns.
     pub fn encode(&self, cells: &[Cell<'_>], out: &mut Vec<u8>) -> Result<(), PartitionError> {
         let start = out.len();
-        let mut scratch = Vec::with_capacity(32);
+        let result = self.try_encode(cells, out);
+        result.inspect_err(|_| out.truncate(start))
+    }
+
+    fn try_encode(&self, cells: &[Cell<'_>], out: &mut Vec<u8>) -> Result<(), PartitionError> {
+        // What is only looked at goes to the end of `out` for a moment.
         let hash = if self.custom.is_empty() {
             &self.hash
         } else {
-            encode_sources(&self.range, cells, &mut scratch)?;
-            let hash = self.dimensions_at(&scratch);
-            scratch.clear();
+            let at = out.len();
+            encode_sources(&self.range, cells, out)?;
+            let hash = self.dimensions_at(&out[at..]);
+            out.truncate(at);
             hash
         };
         for dimension in hash {
-            scratch.clear();
-            encode_sources(&dimension.columns, cells, &mut scratch)?;
-            let bucket = hash_bucket(&scratch, dimension.seed, dimension.buckets);
+            let at = out.len();
+            encode_sources(&dimension.columns, cells, out)?;
+            let bucket = hash_bucket(&out[at..], dimension.seed, dimension.buckets);
+            out.truncate(at);
             out.extend_from_slice(&bucket.to_be_bytes());
         }
-        encode_sources(&self.range, cells, out).inspect_err(|_| out.truncate(start))
+        encode_sources(&self.range, cells, out)
     }
 
     fn dimensions_at(&self, range_key: &[u8]) -> &[ResolvedDimension] {

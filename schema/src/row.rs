@@ -32,6 +32,15 @@ impl Slot {
         raw.iter_mut().zip(cell).for_each(|(to, from)| *to = *from);
         Self::Fixed { raw, len: cell.len() as u8 }
     }
+
+    fn cell(&self) -> Cell<'_> {
+        match self {
+            Self::Unset => Cell::Unset,
+            Self::Null => Cell::Null,
+            Self::Fixed { raw, len } => Cell::Value(&raw[..usize::from(*len)]),
+            Self::Varlen(raw) => Cell::Value(raw),
+        }
+    }
 }
 
 impl PartialRow {
@@ -57,10 +66,15 @@ impl PartialRow {
         let value: Value = value.into();
         let given = value.data_type();
         let wrong = || RowError::Type { column: column.name.clone(), expected: column.data_type, given };
-        let raw = value.cast(column.data_type).ok_or_else(wrong)?.to_raw();
-        check_bounds(column, Cell::Value(&raw))?;
-        let varlen = column.data_type.is_varlen();
-        self.slots[index] = if varlen { Slot::Varlen(raw) } else { Slot::fixed(&raw) };
+        let slot = match value.cast(column.data_type).ok_or_else(wrong)? {
+            Value::String(text) | Value::Varchar(text) => Slot::Varlen(text.into()),
+            Value::Binary(content) => Slot::Varlen(content),
+            number => {
+                Slot::Fixed { raw: number.bits().to_le_bytes(), len: column.data_type.cell_size() as u8 }
+            }
+        };
+        check_bounds(column, slot.cell())?;
+        self.slots[index] = slot;
         Ok(self)
     }
 
@@ -99,12 +113,7 @@ impl PartialRow {
 
     /// The cell of a column; unset for an index out of range.
     pub fn cell(&self, index: usize) -> Cell<'_> {
-        match self.slots.get(index) {
-            None | Some(Slot::Unset) => Cell::Unset,
-            Some(Slot::Null) => Cell::Null,
-            Some(Slot::Fixed { raw, len }) => Cell::Value(&raw[..usize::from(*len)]),
-            Some(Slot::Varlen(raw)) => Cell::Value(raw),
-        }
+        self.slots.get(index).map_or(Cell::Unset, Slot::cell)
     }
 
     /// All cells in column order.

@@ -102,9 +102,16 @@ fn clear_nulls(
     width: usize,
     (byte, bit): (usize, u8),
 ) {
-    let valid = non_null.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 != 0));
-    for (row, valid) in rows.chunks_exact_mut(stride.max(1)).zip(valid) {
-        if !valid {
+    let mut rows = rows.chunks_exact_mut(stride.max(1));
+    for valid in non_null {
+        if *valid == u8::MAX {
+            rows.nth(7);
+            continue;
+        }
+        for (place, row) in rows.by_ref().take(8).enumerate() {
+            if valid >> place & 1 != 0 {
+                continue;
+            }
             row.iter_mut().skip(offset).take(width).for_each(|byte| *byte = 0);
             if let Some(byte) = row.get_mut(byte) {
                 *byte |= bit;

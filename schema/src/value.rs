@@ -90,16 +90,22 @@ impl Value {
         match self {
             Self::String(v) | Self::Varchar(v) => Bytes::copy_from_slice(v.as_bytes()),
             Self::Binary(v) => v.clone(),
-            Self::Int8(v) => Bytes::copy_from_slice(&v.to_le_bytes()),
-            Self::Bool(v) => Bytes::copy_from_slice(&[u8::from(*v)]),
-            Self::Int16(v) => Bytes::copy_from_slice(&v.to_le_bytes()),
-            Self::Int32(v) | Self::Date(v) | Self::Decimal32(v) => Bytes::copy_from_slice(&v.to_le_bytes()),
-            Self::Int64(v) | Self::UnixtimeMicros(v) | Self::Decimal64(v) => {
-                Bytes::copy_from_slice(&v.to_le_bytes())
-            }
-            Self::Float(v) => Bytes::copy_from_slice(&v.to_le_bytes()),
-            Self::Double(v) => Bytes::copy_from_slice(&v.to_le_bytes()),
-            Self::Decimal128(v) => Bytes::copy_from_slice(&v.to_le_bytes()),
+            _ => Bytes::copy_from_slice(&self.bits().to_le_bytes()[..self.data_type().cell_size()]),
+        }
+    }
+
+    /// The bits of a fixed-size value, in as many low bytes as its cell has; 0 for the others.
+    pub(crate) fn bits(&self) -> u128 {
+        match self {
+            Self::Int8(v) => (*v as u8).into(),
+            Self::Bool(v) => (*v).into(),
+            Self::Int16(v) => (*v as u16).into(),
+            Self::Int32(v) | Self::Date(v) | Self::Decimal32(v) => (*v as u32).into(),
+            Self::Int64(v) | Self::UnixtimeMicros(v) | Self::Decimal64(v) => (*v as u64).into(),
+            Self::Float(v) => v.to_bits().into(),
+            Self::Double(v) => v.to_bits().into(),
+            Self::Decimal128(v) => *v as u128,
+            Self::String(_) | Self::Varchar(_) | Self::Binary(_) => 0,
         }
     }
 

@@ -165,7 +165,8 @@ impl<T: Number> Condition<T> {
     }
 }
 
-/// The whole word is computed without a branch a row, which the compiler turns into vector code for plain comparisons.
+/// The 64 results are computed without a branch and stored as bytes, which the compiler turns into vector code for plain
+/// comparisons.
 #[inline]
 fn keep_cells<T, const N: usize>(
     data: &[u8],
@@ -180,12 +181,20 @@ fn keep_cells<T, const N: usize>(
         if *word == 0 {
             continue;
         }
-        let mut mask = 0u64;
-        for (bit, cell) in chunk.iter().enumerate() {
-            mask |= u64::from(test(read(*cell))).wrapping_shl(bit as u32);
+        let mut hits = [0u8; 64];
+        for (hit, cell) in hits.iter_mut().zip(chunk) {
+            *hit = u8::from(test(read(*cell)));
         }
-        *word &= mask;
+        *word &= pack(&hits);
     }
+}
+
+/// 64 bytes of 0 or 1 to bits, the first lowest: the product moves byte i of eight to bit 56 + i.
+fn pack(hits: &[u8; 64]) -> u64 {
+    let (eights, _) = hits.as_chunks::<8>();
+    let byte =
+        |hits: &[u8; 8]| u64::from_le_bytes(*hits).wrapping_mul(0x0102_0408_1020_4080).wrapping_shr(56);
+    eights.iter().rev().fold(0, |bits, hits| bits.wrapping_shl(8) | byte(hits))
 }
 
 impl Condition<Bytes> {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::OpKind;
 use crate::{
-    Cell, Schema,
+    Cell, DataType, Schema,
     bounds::{self, BoundsError},
     projection::{self, ProjectionError},
     row_block::resolve,
@@ -27,8 +27,8 @@ pub struct Decoder {
     plan: Vec<Source>,
     bitmap: usize,
     has_nullable: bool,
-    /// What an insert puts into unset columns, one entry a column of the table.
-    defaults: Vec<Fill>,
+    /// One entry a column of the table.
+    targets: Vec<Target>,
     bounds: bool,
 }
 
@@ -37,6 +37,19 @@ struct Source {
     target: usize,
     size: usize,
     varlen: bool,
+}
+
+/// What a row is checked against; a small part of the column, to be read in a row.
+#[derive(Clone, Debug)]
+struct Target {
+    /// What an insert puts into the column if it is unset.
+    fill: Fill,
+    key: bool,
+    nullable: bool,
+    immutable: bool,
+    auto_incrementing: bool,
+    /// Not every cell of the right width is in bounds.
+    bounded: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -71,12 +84,22 @@ impl Decoder {
             None if column.nullable => Fill::Null,
             None => Fill::Required,
         };
+        let target = |(index, column): (usize, &crate::Column)| Target {
+            fill: fill(column),
+            key: index < table.key_columns(),
+            nullable: column.nullable,
+            immutable: column.immutable,
+            auto_incrementing: column.auto_incrementing,
+            bounded: column.data_type.is_varlen()
+                || column.data_type.is_decimal()
+                || column.data_type == DataType::Date,
+        };
         Self {
             table: table.clone(),
             plan: targets.into_iter().zip(client.columns()).map(source).collect(),
             bitmap: client.len().div_ceil(8),
             has_nullable: client.has_nullable(),
-            defaults: table.columns().iter().map(fill).collect(),
+            targets: table.columns().iter().enumerate().map(target).collect(),
             bounds,
         }
     }
@@ -129,8 +152,13 @@ impl Decoder {
     fn skip(&self, rest: &mut &[u8], indirect: &[u8], budget: &mut usize) -> Result<(), Wrong> {
         self.kind(rest)?;
         let (set, null) = self.bitmaps(rest)?;
-        for (index, source) in self.plan.iter().enumerate() {
-            if bit(set, index) && !bit(null, index) {
+        for (index, (sources, set)) in self.plan.chunks(8).zip(set).enumerate() {
+            let null = null.get(index).copied().unwrap_or(0);
+            let present = set & !null;
+            for (place, source) in sources.iter().enumerate() {
+                if present >> place & 1 == 0 {
+                    continue;
+                }
                 let (raw, tail) = rest.split_at_checked(source.size).ok_or(Wrong::Cut)?;
                 *rest = tail;
                 if source.varlen {
@@ -154,84 +182,102 @@ impl Decoder {
         let (set, null) = self.bitmaps(&mut rest).ok()?;
         cells.clear();
         cells.resize(self.table.len(), Cell::Unset);
-        for (index, source) in self.plan.iter().enumerate() {
-            if !bit(set, index) {
-                continue;
+        for (index, (sources, set)) in self.plan.chunks(8).zip(set).enumerate() {
+            let null = null.get(index).copied().unwrap_or(0);
+            for (place, source) in sources.iter().enumerate() {
+                if set >> place & 1 == 0 {
+                    continue;
+                }
+                let cell = if null >> place & 1 != 0 {
+                    Cell::Null
+                } else {
+                    let (raw, tail) = rest.split_at_checked(source.size)?;
+                    rest = tail;
+                    Cell::Value(if source.varlen { resolve(raw.first_chunk()?, indirect)? } else { raw })
+                };
+                *cells.get_mut(source.target)? = cell;
             }
-            let cell = if bit(null, index) {
-                Cell::Null
-            } else {
-                let (raw, tail) = rest.split_at_checked(source.size)?;
-                rest = tail;
-                Cell::Value(if source.varlen { resolve(raw.first_chunk()?, indirect)? } else { raw })
-            };
-            *cells.get_mut(source.target)? = cell;
         }
         Some((kind, rest))
     }
 
     /// Fills in defaults and finds what is wrong with the row.
     fn finish<'a>(&'a self, kind: OpKind, cells: &mut [Cell<'a>]) -> (Option<RowFault>, bool) {
-        let keys = self.table.key_columns();
         let mut fault = None;
-        let mut fail = |found: RowFault| {
-            fault.get_or_insert(found);
-        };
         let mut ignored_immutable = false;
-        let mut fields = 0usize;
-        for (index, ((cell, column), fill)) in
-            cells.iter_mut().zip(self.table.columns()).zip(&self.defaults).enumerate()
-        {
-            let name = || column.name.clone();
-            if self.bounds {
-                if let Err(error) = bounds::check_bounds(column, *cell) {
-                    fail(error.into());
-                }
-                continue;
-            }
-            match *cell {
-                Cell::Unset if kind.is_insert() => match fill {
-                    Fill::Value(raw) => *cell = Cell::Value(raw),
-                    Fill::Null => *cell = Cell::Null,
-                    Fill::Later => {}
-                    Fill::Required => fail(RowFault::Missing { column: name() }),
+        let mut fields = false;
+        for (index, (cell, target)) in cells.iter_mut().zip(&self.targets).enumerate() {
+            let found = match *cell {
+                Cell::Unset if self.bounds => None,
+                Cell::Unset if kind.is_insert() => match &target.fill {
+                    Fill::Value(raw) => {
+                        *cell = Cell::Value(raw);
+                        None
+                    }
+                    Fill::Null => {
+                        *cell = Cell::Null;
+                        None
+                    }
+                    Fill::Later => None,
+                    Fill::Required => Some(Fault::Missing),
                 },
                 Cell::Unset if kind.is_upsert() => {
-                    if matches!(fill, Fill::Required | Fill::Later) {
-                        fail(RowFault::Missing { column: name() });
-                    }
+                    matches!(target.fill, Fill::Required | Fill::Later).then_some(Fault::Missing)
                 }
-                Cell::Unset if index < keys => fail(RowFault::MissingKey { column: name() }),
-                Cell::Unset => {}
-                _ if kind.is_delete() && index >= keys => fail(RowFault::DeleteWithValue { column: name() }),
-                _ if kind.is_insert() && column.auto_incrementing => {
-                    fail(RowFault::AutoIncrementing { column: name() });
-                }
-                _ if kind.is_update() && column.immutable => {
-                    if kind == OpKind::Update {
-                        fail(RowFault::Immutable { column: name() });
-                    }
+                Cell::Unset => target.key.then_some(Fault::MissingKey),
+                _ if kind.is_delete() && !target.key => Some(Fault::DeleteWithValue),
+                _ if kind.is_insert() && target.auto_incrementing => Some(Fault::AutoIncrementing),
+                _ if kind.is_update() && target.immutable => {
                     ignored_immutable = true;
                     *cell = Cell::Unset;
+                    (kind == OpKind::Update).then_some(Fault::Immutable)
                 }
-                Cell::Null if !column.nullable => fail(RowFault::NullInNotNull { column: name() }),
-                _ => {
-                    fields = fields.saturating_add(usize::from(index >= keys));
-                    if let Err(error) = bounds::check_bounds(column, *cell) {
-                        fail(error.into());
-                    }
+                Cell::Null if !target.nullable => Some(Fault::NullInNotNull),
+                Cell::Null | Cell::Value(_) => {
+                    fields |= !target.key;
+                    target.bounded.then_some(Fault::Bounds)
                 }
+            };
+            if let Some(found) = found
+                && fault.is_none()
+            {
+                fault = self.describe(found, index, *cell);
             }
         }
-        if kind.is_update() && fields == 0 {
-            fail(RowFault::NoFieldsUpdated);
+        if kind.is_update() && !fields {
+            fault.get_or_insert(RowFault::NoFieldsUpdated);
         }
         (fault, ignored_immutable)
     }
+
+    /// `None` if the cell is in bounds after all.
+    #[inline(never)]
+    fn describe(&self, fault: Fault, index: usize, cell: Cell<'_>) -> Option<RowFault> {
+        let definition = self.table.columns().get(index)?;
+        let column = || definition.name.clone();
+        Some(match fault {
+            Fault::Missing => RowFault::Missing { column: column() },
+            Fault::MissingKey => RowFault::MissingKey { column: column() },
+            Fault::DeleteWithValue => RowFault::DeleteWithValue { column: column() },
+            Fault::AutoIncrementing => RowFault::AutoIncrementing { column: column() },
+            Fault::Immutable => RowFault::Immutable { column: column() },
+            Fault::NullInNotNull => RowFault::NullInNotNull { column: column() },
+            Fault::Bounds => bounds::check_bounds(definition, cell).err()?.into(),
+        })
+    }
 }
 
-fn bit(bitmap: &[u8], index: usize) -> bool {
-    bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 != 0)
+/// What may be wrong with a cell.
+#[derive(Clone, Copy)]
+enum Fault {
+    Missing,
+    MissingKey,
+    DeleteWithValue,
+    AutoIncrementing,
+    Immutable,
+    NullInNotNull,
+    /// To be looked at closely.
+    Bounds,
 }
 
 /// The operations of a request, checked as a whole and read one by one.
@@ -274,7 +320,7 @@ impl<'a> Ops<'a> {
 
     /// What an upsert that turns out to be an insert puts into a column that it left unset: a default or NULL.
     pub fn default_cell(&self, column: usize) -> Cell<'a> {
-        match self.decoder.defaults.get(column) {
+        match self.decoder.targets.get(column).map(|target| &target.fill) {
             Some(Fill::Value(raw)) => Cell::Value(raw),
             Some(Fill::Null) => Cell::Null,
             _ => Cell::Unset,
