@@ -6,6 +6,7 @@ use net_addr::{CachingResolver, LocalAddresses, Resolver, SockAddr, SystemResolv
 use parking_lot::Mutex;
 use rpc_server::{BindError, Server, ServerOptions};
 use server_base::acl::{AccessRules, process_user};
+use server_base::info_file::{self, InfoFileError};
 use server_base::{GenericService, ServerClock, ServerIdentity, ServerUuid, advertise};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -30,6 +31,9 @@ pub enum StartError {
     /// It cannot listen where it should.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The file that is to tell where the master listens.
+    #[error(transparent)]
+    InfoFile(#[from] InfoFileError),
     /// The system gives no threads or descriptors.
     #[error("cannot start the master's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -41,6 +45,7 @@ impl StartError {
         match self {
             Self::Bind(error) => error.is_retriable(),
             Self::Threads(_) => true,
+            Self::InfoFile(_) => false,
         }
     }
 }
@@ -52,10 +57,12 @@ impl Master {
         let uuid = options.uuid.clone().unwrap_or_else(ServerUuid::random);
         let identity = ServerIdentity::started(uuid);
         let rpc = &options.rpc;
-        let mut rpc_options = ServerOptions::default();
-        rpc_options.max_message_size = u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX);
-        rpc_options.negotiation_timeout = rpc.negotiation_timeout;
-        rpc_options.keepalive = rpc.keepalive;
+        let rpc_options = ServerOptions {
+            max_message_size: u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX),
+            negotiation_timeout: rpc.negotiation_timeout,
+            keepalive: rpc.keepalive,
+            ..ServerOptions::default()
+        };
         let mut builder = Server::builder()
             .name("Master")
             .reactors(rpc.reactors)
@@ -100,6 +107,7 @@ impl Master {
         server.register(services::master_service(&context))?;
         let driver = driver.start(Arc::clone(&context), process_user(), resolver)?;
         server.ready();
+        info_file::write(&context.options.flags, &identity.status(&bound))?;
         tracing::info!(uuid = %identity.uuid(), ?bound, "the master serves; its tables live until it stops");
         Ok(Master { identity, server, driver: Mutex::new(driver) })
     }

@@ -1,1 +1,251 @@
-//! A cluster of one master and some tablet servers in one process or as child processes, for tests and laptops
+//! A whole Kudu cluster, one master and some tablet servers, for a test or a laptop: in this
+//! process in milliseconds, or as child processes (ours or Apache Kudu's own).
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! use mini_cluster::MiniCluster;
+//!
+//! let cluster = MiniCluster::builder().tservers(3).start().await?;
+//! let client = client::Client::connect(cluster.master_address()).await?;
+//! assert!(client.list_tables("").await?.is_empty());
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! Ports are free ones of 127.0.0.1, so any number of clusters run beside each other. A cluster
+//! stops when it is dropped. It is not for data that has to last: rows live until their tablet
+//! server stops.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod error;
+mod node;
+mod process;
+mod ready;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use net_addr::HostPort;
+
+pub use builder::{BINARIES_VARIABLE, Builder};
+pub use error::ClusterError;
+use node::{Running, Spec};
+use process::{Place, Role};
+use tempfile::TempDir;
+
+/// A running cluster; stops all its servers when dropped.
+#[derive(Debug)]
+pub struct MiniCluster {
+    // Tablet servers first: they stop before the master that they report to.
+    tservers: Vec<Server>,
+    master: Server,
+    binaries: Option<PathBuf>,
+    start_timeout: Duration,
+    /// Where the child processes keep their files; removed when the cluster goes.
+    folder: Option<TempDir>,
+}
+
+/// What is known of one tablet server of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TabletServerInfo {
+    /// 32 lower-case hex digits.
+    pub uuid: String,
+    /// `127.0.0.1:port`.
+    pub address: String,
+    /// Its unix socket in printable form, `@kudu-<uuid>`.
+    pub unix_path: Option<String>,
+    /// Its process, when it has one of its own.
+    pub process_id: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Server {
+    spec: Spec,
+    address: HostPort,
+    running: Option<Running>,
+}
+
+impl Server {
+    fn start(
+        spec: Spec,
+        port: u16,
+        binaries: Option<&std::path::Path>,
+        deadline: Instant,
+    ) -> Result<Self, ClusterError> {
+        let running = Running::start(&spec, port, binaries, deadline)?;
+        Ok(Self { address: running.address(), spec, running: Some(running) })
+    }
+}
+
+fn place(folder: Option<&TempDir>, name: &str) -> Place {
+    Place { name: name.to_owned(), folder: folder.map(|folder| folder.path().join(name)).unwrap_or_default() }
+}
+
+impl MiniCluster {
+    /// A cluster of one master and one tablet server in this process, unless told otherwise.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn start(settings: Builder) -> Result<Self, ClusterError> {
+        let deadline = Instant::now() + settings.start_timeout;
+        let folder = match &settings.binaries {
+            Some(_) => Some(
+                tempfile::Builder::new()
+                    .prefix("nyala-")
+                    .tempdir()
+                    .map_err(ClusterError::os("cannot make a temporary folder"))?,
+            ),
+            None => None,
+        };
+        let binaries = settings.binaries.as_deref();
+        let spec = Spec {
+            role: Role::Master,
+            place: place(folder.as_ref(), "master"),
+            flags: settings.master_flags.clone(),
+        };
+        let master = Server::start(spec, settings.port, binaries, deadline)?;
+        let mut cluster = Self {
+            tservers: Vec::with_capacity(settings.tservers),
+            master,
+            binaries: settings.binaries.clone(),
+            start_timeout: settings.start_timeout,
+            folder,
+        };
+        for index in 0..settings.tservers {
+            let mut flags = vec![format!("--tserver_master_addrs={}", cluster.master.address)];
+            flags.extend_from_slice(&settings.tserver_flags);
+            let spec = Spec {
+                role: Role::TabletServer,
+                place: place(cluster.folder.as_ref(), &format!("tserver-{index}")),
+                flags,
+            };
+            cluster.tservers.push(Server::start(spec, 0, binaries, deadline)?);
+        }
+        cluster.wait_until_ready(deadline)?;
+        Ok(cluster)
+    }
+
+    fn wait_until_ready(&self, deadline: Instant) -> Result<(), ClusterError> {
+        let uuids: Vec<String> = self
+            .tservers
+            .iter()
+            .filter_map(|server| server.running.as_ref())
+            .map(|running| running.uuid().to_owned())
+            .collect();
+        ready::wait_for_tservers(&self.master.address, &uuids, deadline)
+    }
+
+    /// The master's address, `127.0.0.1:port`: what a client connects to.
+    #[must_use]
+    pub fn master_address(&self) -> String {
+        self.master.address.to_string()
+    }
+
+    /// The tablet servers that run now, in order.
+    #[must_use]
+    pub fn tservers(&self) -> Vec<TabletServerInfo> {
+        let info = |server: &Server| {
+            let running = server.running.as_ref()?;
+            Some(TabletServerInfo {
+                uuid: running.uuid().to_owned(),
+                address: server.address.to_string(),
+                unix_path: running.unix_path(),
+                process_id: running.process_id(),
+            })
+        };
+        self.tservers.iter().filter_map(info).collect()
+    }
+
+    /// The processes of the cluster, the master's first; empty for one in this process.
+    #[must_use]
+    pub fn process_ids(&self) -> Vec<u32> {
+        std::iter::once(&self.master)
+            .chain(&self.tservers)
+            .filter_map(|server| server.running.as_ref()?.process_id())
+            .collect()
+    }
+
+    /// Stops tablet server `index` (from 0) in an orderly way; its port is free afterwards.
+    ///
+    /// # Errors
+    /// [`ClusterError::WrongServer`] when there is none or it is stopped already.
+    pub fn stop_tserver(&mut self, index: usize) -> Result<(), ClusterError> {
+        self.take_running(index)?.stop()
+    }
+
+    /// Ends tablet server `index` (from 0) at once: SIGKILL for a child process. One in this
+    /// process cannot be killed; it is stopped.
+    ///
+    /// # Errors
+    /// As [`MiniCluster::stop_tserver`].
+    pub fn kill_tserver(&mut self, index: usize) -> Result<(), ClusterError> {
+        match self.take_running(index)? {
+            Running::Process(process) => drop(process),
+            running => running.stop()?,
+        }
+        Ok(())
+    }
+
+    /// Starts tablet server `index` (from 0) again, at the address that it had, and waits until it
+    /// has registered.
+    ///
+    /// # Errors
+    /// [`ClusterError::WrongServer`] when there is none or it runs; otherwise as for a start.
+    pub fn start_tserver(&mut self, index: usize) -> Result<(), ClusterError> {
+        let server = self
+            .tservers
+            .get_mut(index)
+            .ok_or(ClusterError::WrongServer { index, problem: "there is none of that number" })?;
+        if server.running.is_some() {
+            return Err(ClusterError::WrongServer { index, problem: "it runs already" });
+        }
+        let deadline = Instant::now() + self.start_timeout;
+        let port = server.address.port;
+        server.running = Some(Running::start(&server.spec, port, self.binaries.as_deref(), deadline)?);
+        self.wait_until_ready(deadline)
+    }
+
+    /// Stops everything in an orderly way, tablet servers first; dropping the cluster does the same
+    /// but keeps quiet about errors.
+    ///
+    /// # Errors
+    /// The first server that could not be stopped; the others are stopped all the same.
+    pub fn shutdown(mut self) -> Result<(), ClusterError> {
+        self.stop_all()
+    }
+
+    fn take_running(&mut self, index: usize) -> Result<Running, ClusterError> {
+        self.tservers
+            .get_mut(index)
+            .ok_or(ClusterError::WrongServer { index, problem: "there is none of that number" })?
+            .running
+            .take()
+            .ok_or(ClusterError::WrongServer { index, problem: "it is stopped already" })
+    }
+
+    fn stop_all(&mut self) -> Result<(), ClusterError> {
+        let mut result = Ok(());
+        for server in self.tservers.iter_mut().chain(std::iter::once(&mut self.master)) {
+            if let Some(running) = server.running.take() {
+                let stopped = running.stop();
+                if result.is_ok() {
+                    result = stopped;
+                }
+            }
+        }
+        result
+    }
+}
+
+impl Drop for MiniCluster {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop_all() {
+            tracing::warn!(%error, "a server of the mini cluster did not stop in an orderly way");
+        }
+    }
+}

@@ -22,6 +22,7 @@ mod clock;
 pub mod flags;
 mod generic_service;
 mod identity;
+pub mod info_file;
 pub mod logging;
 mod rpc_options;
 pub mod signals;

@@ -22,6 +22,8 @@ pub const RPC_FLAGS: &[(&str, &str)] = &[
     ("rpc_max_message_size", "the largest request in bytes"),
     ("rpc_negotiation_timeout_ms", "how long a peer may take to introduce itself"),
     ("trusted_subnets", "networks whose members may connect without encryption"),
+    ("server_dump_info_path", "a file to tell in where this server listens"),
+    ("server_dump_info_format", "the format of that file: pb or json"),
     ("rpc_default_keepalive_time_ms", "close connections that were idle for so long; negative is never"),
 ];
 

@@ -2,6 +2,7 @@
 
 use rpc_server::BindError;
 use server_base::OptionsError;
+use server_base::info_file::InfoFileError;
 
 /// A tablet server that cannot start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum StartError {
     /// An address that cannot be listened on, e.g. because another server does.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The file that is to tell where the server listens.
+    #[error(transparent)]
+    InfoFile(#[from] InfoFileError),
     /// The system gives no more threads or file descriptors.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -24,6 +28,7 @@ impl StartError {
         match self {
             Self::Options(error) => error.is_retriable(),
             Self::Bind(_) | Self::Thread(_) => true,
+            Self::InfoFile(_) => false,
         }
     }
 }

@@ -7,7 +7,7 @@ use net_addr::{HostPort, LocalAddresses, SockAddr, SystemResolver};
 use parking_lot::Mutex;
 use rpc_server::{Server, ServerOptions};
 use server_base::acl::AccessRules;
-use server_base::{GenericService, ServerClock, advertise, host_port_pb};
+use server_base::{GenericService, ServerClock, advertise, host_port_pb, info_file};
 
 use crate::heartbeat::Heartbeats;
 use crate::node::Node;
@@ -86,6 +86,7 @@ impl TabletServer {
         server.register(services::consensus::service(&node))?;
         server.register(generic.into_service())?;
         server.ready();
+        info_file::write(&options.flags, &options.identity.status(&bound))?;
         let heartbeats = Mutex::new(Heartbeats::start(&node, registration, &options)?);
         tracing::info!(uuid = node.uuid(), ?bound, ?unix, "tablet server is up");
         Ok(Self { node, server, bound, unix, heartbeats })

@@ -1,0 +1,111 @@
+//! One server of the cluster, wherever it runs.
+
+use std::path::Path;
+use std::time::Instant;
+
+use master::{Master, MasterOptions};
+use net_addr::{HostPort, SystemResolver};
+use tserver::{TabletServer, TserverOptions};
+
+use crate::ClusterError;
+use crate::process::{Place, Role, ServerProcess};
+
+/// Where and how a server is started; kept so that it can be started again at the same address.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    pub(crate) role: Role,
+    pub(crate) place: Place,
+    pub(crate) flags: Vec<String>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) enum Running {
+    Master(Master),
+    TabletServer(TabletServer),
+    Process(ServerProcess),
+}
+
+impl Running {
+    /// Starts the server of `spec` on `port` of 127.0.0.1 (0: a free one), in this process or from
+    /// the folder `binaries`.
+    pub(crate) fn start(
+        spec: &Spec,
+        port: u16,
+        binaries: Option<&Path>,
+        deadline: Instant,
+    ) -> Result<Self, ClusterError> {
+        let mut flags = vec![format!("--rpc_bind_addresses=127.0.0.1:{port}")];
+        flags.extend_from_slice(&spec.flags);
+        if let Some(binaries) = binaries {
+            return ServerProcess::start(binaries, spec.role, &spec.place, &flags, deadline)
+                .map(Self::Process);
+        }
+        flags.push("--rpc_server_allow_ephemeral_ports".into());
+        let started = match spec.role {
+            Role::Master => start_master(flags).map(Self::Master),
+            Role::TabletServer => start_tserver(flags).map(Self::TabletServer),
+        };
+        started.map_err(|source| ClusterError::Start { server: spec.place.name.clone(), source })
+    }
+
+    /// The first address that is not a unix socket.
+    pub(crate) fn address(&self) -> HostPort {
+        let bound = match self {
+            Self::Master(master) => master.bound_addresses(),
+            Self::TabletServer(server) => server.bound_addresses(),
+            Self::Process(process) => return process.address.clone(),
+        };
+        bound
+            .iter()
+            .find_map(|a| Some(HostPort::new(a.ip()?.to_string(), a.port()?)))
+            .unwrap_or_else(|| HostPort::new("127.0.0.1", 0))
+    }
+
+    pub(crate) fn uuid(&self) -> &str {
+        match self {
+            Self::Master(master) => master.uuid(),
+            Self::TabletServer(server) => server.uuid(),
+            Self::Process(process) => &process.uuid,
+        }
+    }
+
+    pub(crate) fn unix_path(&self) -> Option<String> {
+        match self {
+            Self::Master(_) => None,
+            Self::TabletServer(server) => server.unix_path(),
+            Self::Process(process) => process.unix_path.clone(),
+        }
+    }
+
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        match self {
+            Self::Process(process) => Some(process.id()),
+            Self::Master(_) | Self::TabletServer(_) => None,
+        }
+    }
+
+    /// Ends the server in an orderly way.
+    pub(crate) fn stop(self) -> Result<(), ClusterError> {
+        match self {
+            Self::Master(master) => master.shutdown(),
+            Self::TabletServer(server) => server.shutdown(),
+            Self::Process(process) => drop(process.stop()?),
+        }
+        Ok(())
+    }
+}
+
+type StartResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn start_master(arguments: Vec<String>) -> StartResult<Master> {
+    let flags = MasterOptions::flags("nyala-master");
+    flags.parse(arguments)?;
+    Ok(Master::start(MasterOptions::from_flags(flags)?)?)
+}
+
+fn start_tserver(arguments: Vec<String>) -> StartResult<TabletServer> {
+    let flags = TserverOptions::flags();
+    flags.parse(arguments)?;
+    Ok(TabletServer::start(TserverOptions::from_flags(&flags, &SystemResolver)?)?)
+}
