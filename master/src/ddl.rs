@@ -2,9 +2,9 @@
 
 use proto::kudu::master::CreateTableRequestPb;
 use proto::kudu::{PartitionPb, SchemaPb};
-use schema::Schema;
 use schema::partition::create_partitions;
 use schema::wire::partition::{Naming, partition_schema_from_pb, partition_schema_to_pb, range_spec_from_pb};
+use schema::{DataType, Schema};
 
 use crate::catalog::tables::TablePlan;
 use crate::catalog::{DISABLE_COMPACTION, HISTORY_MAX_AGE_SEC, MAINTENANCE_PRIORITY};
@@ -18,7 +18,8 @@ pub(crate) fn plan(request: CreateTableRequestPb, user: &str, limits: &Limits) -
     let mut partitioning = partition_schema_from_pb(&partitioning, &schema).map_err(partition_fault)?;
     let bounds = request.split_rows_range_bounds.clone().unwrap_or_default();
     let spec = range_spec_from_pb(&bounds, &schema).map_err(Fault::BadBounds)?;
-    if !partitioning.custom_ranges.is_empty() && !(spec.bounds.is_empty() && spec.splits.is_empty()) {
+    let plain_bounds = spec.bounds.len() + spec.splits.len() > 0;
+    if plain_bounds && !partitioning.custom_ranges.is_empty() {
         return Err(Fault::BoundsTwice);
     }
     let partitions = create_partitions(&schema, &partitioning, &spec.splits, &spec.bounds)?;
@@ -67,7 +68,11 @@ fn schema(request: &CreateTableRequestPb, limits: &Limits) -> Result<Schema, Fau
             check("column comment", column.comment(), limits.comment_length)?;
         }
     }
-    Ok(Schema::try_from(&request.schema).map_err(Fault::BadSchema)?.with_sequential_ids(0))
+    let schema = Schema::try_from(&request.schema).map_err(Fault::BadSchema)?;
+    if let Some(column) = schema.columns().iter().find(|column| column.data_type == DataType::IsDeleted) {
+        return Err(Fault::VirtualColumn { column: column.name.clone(), data_type: column.data_type });
+    }
+    Ok(schema.with_sequential_ids(0))
 }
 
 /// Broken rules of partitions read the same wherever they were found.
@@ -240,6 +245,8 @@ mod tests {
         let double = ColumnSchemaPb { r#type: DataType::Double as i32, ..column("id", true) };
         let given = ColumnSchemaPb { id: Some(5), ..column("id", true) };
         assert!(with(vec![column("v", false), column("id", true)]).contains("key"));
+        let deleted = ColumnSchemaPb { r#type: DataType::IsDeleted as i32, ..column("d", false) };
+        assert!(with(vec![column("id", true), deleted]).starts_with("may not create virtual column"));
         assert!(with(vec![nullable]).contains("nullable"));
         assert!(with(vec![double]).contains("type"));
         assert_eq!(with(vec![column("v", false)]), "must specify at least one key column");

@@ -49,6 +49,15 @@ pub enum Fault {
     /// Column ids are the master's business.
     #[error("user requests should not have Column IDs")]
     ColumnIdGiven,
+    /// Such columns exist in scans only.
+    #[error("may not create virtual column of type '{data_type}' (column '{column}')")]
+    #[non_exhaustive]
+    VirtualColumn {
+        /// Its name.
+        column: String,
+        /// Its type.
+        data_type: schema::DataType,
+    },
     /// The schema makes no sense.
     #[error("Bad schema: {0}")]
     BadSchema(schema::wire::WireError),
@@ -204,7 +213,9 @@ impl Fault {
             }
             F::NoSuchTable(_) => (Code::TableNotFound, ErrorCode::NotFound),
             F::TableExists { .. } => (Code::TableAlreadyPresent, ErrorCode::AlreadyPresent),
-            F::BadSchema(_) | F::BadBounds(_) => (Code::InvalidSchema, ErrorCode::InvalidArgument),
+            F::BadSchema(_) | F::BadBounds(_) | F::VirtualColumn { .. } => {
+                (Code::InvalidSchema, ErrorCode::InvalidArgument)
+            }
             F::BadPartitions(error) if error.is_not_supported() => {
                 (Code::InvalidSchema, ErrorCode::NotSupported)
             }

@@ -20,13 +20,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let flags = MasterOptions::flags(PROGRAM);
-    match flags.parse(std::env::args().skip(1))? {
-        Outcome::Print(text) => {
-            println!("{text}");
-            return Ok(());
-        }
-        // `kudu-master` takes no other arguments; `kudu master run` passes its own words.
-        Outcome::Run { .. } | _ => {}
+    // Words that are no flags are let through, as `kudu master run` puts some in front.
+    if let Outcome::Print(text) = flags.parse(std::env::args().skip(1))? {
+        println!("{text}");
+        return Ok(());
     }
     logging::init(flags.int("v"))?;
     flags.warn_ignored();

@@ -37,7 +37,7 @@ pub struct MasterOptions {
 pub struct Limits {
     /// Bytes of a name. Kudu: 256.
     pub identifier_length: usize,
-    /// Bytes of an owner's name. Kudu: 128 by its flag, but the released servers only refuse more than 256.
+    /// Bytes of an owner's name. Kudu: 128.
     pub owner_length: usize,
     /// Bytes of a comment. Kudu: 256.
     pub comment_length: usize,
@@ -150,7 +150,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             identifier_length: 256,
-            owner_length: 256,
+            owner_length: 128,
             comment_length: 256,
             columns: 300,
             default_replicas: 1,

@@ -105,6 +105,7 @@ impl Master {
         };
         server.register(generic.into_service())?;
         server.register(services::master_service(&context))?;
+        server.register(services::consensus_service(&context))?;
         let driver = driver.start(Arc::clone(&context), process_user(), resolver)?;
         server.ready();
         info_file::write(&context.options.flags, &identity.status(&bound))?;

@@ -229,13 +229,12 @@ impl Catalog {
     pub fn create_answered(&mut self, server: &str, tablet_id: &str, created: bool, now: Instant) -> Next {
         let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
         let patience = self.limits.placement_patience;
-        let Some(tablet) = self.tablets.get_mut(tablet_id) else {
-            // The table was deleted meanwhile; that has its own action.
-            return Next::Stop;
-        };
-        if !tablet.config.has(server) {
+        if !self.tablets.get(tablet_id).is_some_and(|tablet| tablet.config.has(server)) {
+            // No longer wanted. A replica that was made after the request to drop it had come would stay for ever.
+            self.drop_replica(server, tablet_id);
             return Next::Stop;
         }
+        let Some(tablet) = self.tablets.get_mut(tablet_id) else { return Next::Stop };
         if created {
             if let ([only], None) = (&tablet.config.voters[..], &tablet.config.leader) {
                 tablet.config.leader = Some(only.clone());
@@ -277,18 +276,16 @@ impl Catalog {
     /// What a tablet server tells of one of its replicas. Returns a few words on what was made of it, for the answer.
     pub fn report(&mut self, server: &str, report: &ReportedTabletPb) -> Option<&'static str> {
         let id = std::str::from_utf8(&report.tablet_id).ok()?;
-        if self.deleted.contains_key(id) {
-            // Its deletion is under way if the server is among the holders; else it comes late and gets one of its own.
-            if let Some(holders) = self.deleted.get_mut(id)
-                && holders.insert(server.to_owned())
-            {
-                self.actions.push_back(Action::Delete { server: server.to_owned(), tablet: id.to_owned() });
+        if let Some(holders) = self.deleted.get(id) {
+            // Holders are being told already.
+            if !holders.contains(server) {
+                self.drop_replica(server, id);
             }
             return Some("the table was deleted");
         }
         let tablet = self.tablets.get_mut(id)?;
         if !tablet.config.has(server) {
-            self.actions.push_back(Action::Delete { server: server.to_owned(), tablet: id.to_owned() });
+            self.drop_replica(server, id);
             return Some("the replica was placed elsewhere");
         }
         if let Some(error) = &report.error {
@@ -319,6 +316,13 @@ impl Catalog {
             tablet.running && tablet.config.has(server) && !reported.contains(tablet.id.as_bytes())
         };
         self.tablets.values().filter(missing).map(|tablet| tablet.id.as_str())
+    }
+
+    fn drop_replica(&mut self, server: &str, tablet: &str) {
+        if !self.tablets.contains_key(tablet) {
+            self.deleted.entry(tablet.to_owned()).or_default().insert(server.to_owned());
+        }
+        self.actions.push_back(Action::Delete { server: server.to_owned(), tablet: tablet.to_owned() });
     }
 
     fn peer(&self, uuid: &str) -> RaftPeerPb {

@@ -123,9 +123,13 @@ fn replicas_of_a_deleted_table_are_dropped_even_if_they_turn_up_late() {
     let [Action::Create { server, .. }] = &actions(&mut catalog)[..] else { panic!("one replica") };
     catalog.delete_table(&id);
     assert_eq!(catalog.create_request(server, &tablet), None, "no longer wanted");
-    assert_eq!(catalog.create_answered(server, &tablet, true, now), Next::Stop);
-    assert_eq!(actions(&mut catalog), [Action::Delete { server: server.clone(), tablet: tablet.clone() }]);
+    let delete = Action::Delete { server: server.clone(), tablet: tablet.clone() };
+    assert_eq!(actions(&mut catalog), std::slice::from_ref(&delete));
     assert_eq!(catalog.delete_answered(server, &tablet, false), Next::Retry);
+    assert_eq!(catalog.delete_answered(server, &tablet, true), Next::Stop);
+    // The request to make it was still on its way and came in behind the one to drop it.
+    assert_eq!(catalog.create_answered(server, &tablet, true, now), Next::Stop);
+    assert_eq!(actions(&mut catalog), [delete]);
     let other = if server == "ts0" { "ts1" } else { "ts0" };
     assert!(catalog.report(other, &report(&tablet, other, 1)).is_some());
     assert_eq!(actions(&mut catalog), [Action::Delete { server: other.into(), tablet: tablet.clone() }]);

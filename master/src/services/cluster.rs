@@ -46,7 +46,6 @@ pub(super) fn list_masters(context: &Arc<Context>, call: Call<m::ListMasters>) {
 
 pub(super) fn list_tablet_servers(context: &Arc<Context>, call: Call<m::ListTabletServers>) {
     let now = now();
-    let with_states = call.request().include_states();
     let entries = {
         let catalog = context.catalog.lock();
         let entry = |server: &crate::catalog::servers::TabletServer| Entry {
@@ -59,7 +58,8 @@ pub(super) fn list_tablet_servers(context: &Arc<Context>, call: Call<m::ListTabl
                 i32::try_from(now.saturating_duration_since(server.heard).as_millis()).unwrap_or(i32::MAX),
             ),
             location: None,
-            state: with_states.then_some(TServerStatePb::None as i32),
+            // Maintenance is not there yet.
+            state: Some(TServerStatePb::None as i32),
         };
         let entries = catalog.servers().iter().map(entry);
         entries.filter(|entry| entry.registration.is_some()).collect()

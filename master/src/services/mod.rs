@@ -1,6 +1,7 @@
 //! The RPC services of the master: each handler reads the catalog, answers, and leaves the rest to the driver.
 
 mod cluster;
+mod consensus;
 mod heartbeat;
 mod locations;
 mod tables;
@@ -11,7 +12,7 @@ use std::time::Instant;
 use net_addr::{HostPort, SockAddr};
 use parking_lot::Mutex;
 use proto::kudu::{HostPortPb, ServerRegistrationPb};
-use proto::methods::master_service as m;
+use proto::methods::{consensus_service as c, master_service as m};
 use rpc_core::ConnectionInfo;
 use rpc_server::Service;
 use server_base::ServerIdentity;
@@ -111,6 +112,14 @@ pub(crate) fn master_service(context: &Arc<Context>) -> Service {
         .method::<m::GetTableStatistics>(handler!(tables::statistics))
         .method::<m::GetTableLocations>(handler!(locations::of_table))
         .method::<m::GetTabletLocations>(handler!(locations::of_tablets))
+        .build()
+}
+
+/// `kudu.consensus.ConsensusService`: as much of it as tools ask of a master.
+pub(crate) fn consensus_service(context: &Arc<Context>) -> Service {
+    let context = Arc::clone(context);
+    Service::builder(c::SERVICE)
+        .cheap::<c::GetConsensusState>(move |call| consensus::state(&context, call))
         .build()
 }
 

@@ -173,7 +173,6 @@ pub(super) fn list(context: &Arc<Context>, call: Call<m::ListTables>) {
                     .filter(|_| with_partitions)
                     .map(partition)
                     .collect(),
-                ..Default::default()
             }
         };
         catalog.tables().iter().filter(wanted).map(info).collect()
