@@ -128,7 +128,7 @@ proptest! {
             token: token.clone().map(Bytes::from),
             sasl_mechanisms: mechanisms
                 .iter()
-                .map(|m| pb::negotiate_pb::SaslMechanism { mechanism: m.clone(), ..Default::default() })
+                .map(|m| pb::negotiate_pb::SaslMechanism { mechanism: m.clone() })
                 .collect(),
             ..Default::default()
         };

@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(buffer.missing(), 0);
             let frozen = buffer.freeze();
             assert!(frozen == bytes, "{len} bytes");
-            assert!(len == 0 || frozen.as_ptr() as usize % ALIGNMENT == 0);
+            assert!(len == 0 || (frozen.as_ptr() as usize).is_multiple_of(ALIGNMENT));
         }
     }
 

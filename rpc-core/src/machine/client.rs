@@ -203,10 +203,10 @@ impl<T> ClientConnection<T> {
     /// Takes all whole frames off the front of `buffer`; what is left there belongs to the next one.
     pub fn handle_input(&mut self, buffer: &mut BytesMut, now: Instant) {
         self.last_activity = now;
-        if self.fault.is_none() {
-            if let Err(fault) = self.take_frames(buffer) {
-                self.fault = Some(fault);
-            }
+        if self.fault.is_none()
+            && let Err(fault) = self.take_frames(buffer)
+        {
+            self.fault = Some(fault);
         }
         if self.fault.is_some() {
             buffer.clear();
@@ -329,7 +329,8 @@ impl<T> ClientConnection<T> {
         self.last_activity = now;
         self.outbox.advance(count);
         let written = self.outbox.written();
-        while let Some((_, id, key)) = self.unsent.pop_front_if(|(start, ..)| *start < written) {
+        while let Some((_, id, key)) = self.unsent.front().copied().filter(|(start, ..)| *start < written) {
+            self.unsent.pop_front();
             if let Some(call) = self.calls.get_mut(&id).filter(|call| call.key == key) {
                 call.unsent = None;
             }
@@ -355,10 +356,8 @@ impl<T> ClientConnection<T> {
                 break;
             }
             self.deadlines.pop();
-            if waiting {
-                if let Some((tag, stage)) = self.abandon(id) {
-                    self.events.push_back(ClientEvent::TimedOut { tag, stage });
-                }
+            if waiting && let Some((tag, stage)) = self.abandon(id) {
+                self.events.push_back(ClientEvent::TimedOut { tag, stage });
             }
         }
     }

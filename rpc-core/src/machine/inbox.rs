@@ -149,10 +149,10 @@ impl Inbox {
 
     /// `count` bytes were read to [`direct`](Self::direct).
     pub(crate) fn direct_filled(&mut self, count: usize) {
-        if let Some(Big::Keep { pieces, .. }) = &mut self.big {
-            if let Some(piece) = pieces.front_mut() {
-                piece.advance(count);
-            }
+        if let Some(Big::Keep { pieces, .. }) = &mut self.big
+            && let Some(piece) = pieces.front_mut()
+        {
+            piece.advance(count);
         }
     }
 }
@@ -224,7 +224,9 @@ mod tests {
                         assert!(piece.iter().enumerate().all(|(i, b)| *b == (i * 7 + piece.len()) as u8));
                         let big = sidecars.iter().chain([&body]).map(Bytes::len).sum::<usize>() >= BIG;
                         let whole = cut == usize::MAX;
-                        assert!(!big || whole || piece.is_empty() || piece.as_ptr() as usize % 64 == 0);
+                        assert!(
+                            !big || whole || piece.is_empty() || (piece.as_ptr() as usize).is_multiple_of(64)
+                        );
                     }
                     seen += 1;
                 }

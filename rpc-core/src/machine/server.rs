@@ -117,10 +117,10 @@ impl ServerConnection {
     /// Takes all whole frames off the front of `buffer`; what is left there belongs to the next one.
     pub fn handle_input(&mut self, buffer: &mut BytesMut, now: Instant) {
         self.last_activity = now;
-        if self.closing.is_none() {
-            if let Err(reason) = self.take_frames(buffer) {
-                self.closing = Some(reason);
-            }
+        if self.closing.is_none()
+            && let Err(reason) = self.take_frames(buffer)
+        {
+            self.closing = Some(reason);
         }
         if self.closing.is_some() {
             buffer.clear();
@@ -263,14 +263,9 @@ impl ServerConnection {
         }
     }
 
-    /// Set = send what is left to be sent if [`flushes`](Self::flushes), and close.
+    /// Set = send what is left to be sent (negotiation has last words, earlier calls have answers), and close.
     pub fn closing(&self) -> Option<&CloseReason> {
         self.closing.as_ref()
-    }
-
-    /// Is the peer to be told before the connection closes? Only negotiation has last words.
-    pub fn flushes(&self) -> bool {
-        matches!(self.closing, Some(CloseReason::Negotiation(_)))
     }
 
     /// How many calls are not yet answered.

@@ -113,10 +113,10 @@ impl Connection {
                     Poll::Ready(Ok(_)) => machine.handle_input(&mut self.buffer, now),
                     _ => {}
                 }
-                if let Err(error) = written {
-                    if !matches!(read, Poll::Ready(Ok(_))) {
-                        return Poll::Ready(End::Error(error));
-                    }
+                if let Err(error) = written
+                    && !matches!(read, Poll::Ready(Ok(_)))
+                {
+                    return Poll::Ready(End::Error(error));
                 }
             }
             while let Some(event) = machine.poll_event() {
@@ -244,14 +244,14 @@ fn read(
     buffer: &mut BytesMut,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {
-    if buffer.is_empty() {
-        if let Some(room) = machine.direct_room() {
-            let read = stream.poll_read_direct(cx, room);
-            if let Poll::Ready(Ok(count)) = read {
-                machine.direct_filled(count);
-            }
-            return read;
+    if buffer.is_empty()
+        && let Some(room) = machine.direct_room()
+    {
+        let read = stream.poll_read_direct(cx, room);
+        if let Poll::Ready(Ok(count)) = read {
+            machine.direct_filled(count);
         }
+        return read;
     }
     stream.poll_read_buffer(cx, buffer)
 }
@@ -289,12 +289,10 @@ impl Future for Connection {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let connecting = matches!(self.transport, Transport::Connecting(_));
         let turn = self.turn(cx);
-        if connecting {
-            if let Transport::Open(stream) = &self.transport {
-                let spread = (Arc::as_ptr(&self.link).addr() >> 7) as u64;
-                if let Err(error) = sys::set_keepalive(stream.socket(), &self.id.remote, spread) {
-                    tracing::debug!(remote = %self.id.remote, %error, "no TCP keepalive");
-                }
+        if connecting && let Transport::Open(stream) = &self.transport {
+            let spread = (Arc::as_ptr(&self.link).addr() >> 7) as u64;
+            if let Err(error) = sys::set_keepalive(stream.socket(), &self.id.remote, spread) {
+                tracing::debug!(remote = %self.id.remote, %error, "no TCP keepalive");
             }
         }
         self.end = std::task::ready!(turn);

@@ -73,6 +73,7 @@ impl Link {
         self.commands.is_closed()
     }
 
+    #[allow(clippy::result_large_err, reason = "what was not taken comes back")]
     pub(crate) fn post(&self, command: Command) -> Result<(), Command> {
         self.commands.post(command)
     }

@@ -188,9 +188,9 @@ impl Connection {
     /// Is it over?
     fn end(&mut self, now: Instant) -> Option<End> {
         if let Some(reason) = self.machine.closing() {
-            let told = !self.machine.flushes() || self.machine.outbound_bytes() == 0;
-            let late = self.drain_until.get_or_insert(now + self.options.drain_timeout);
-            return (told || *late <= now).then(|| End::Closed(reason.clone()));
+            let until = *self.drain_until.get_or_insert(now + self.options.drain_timeout);
+            let told = self.machine.outbound_bytes() == 0;
+            return (told || until <= now).then(|| End::Closed(reason.clone()));
         }
         if self.shared.stopping.load(Ordering::SeqCst) {
             let until = *self.drain_until.get_or_insert(now + self.options.drain_timeout);
@@ -221,14 +221,14 @@ impl Connection {
             return Poll::Pending;
         }
         let Transport::Open(stream) = &mut self.transport else { return Poll::Pending };
-        if self.buffer.is_empty() {
-            if let Some(room) = self.machine.direct_room() {
-                let read = stream.poll_read_direct(cx, room);
-                if let Poll::Ready(Ok(count)) = read {
-                    self.machine.direct_filled(count);
-                }
-                return read;
+        if self.buffer.is_empty()
+            && let Some(room) = self.machine.direct_room()
+        {
+            let read = stream.poll_read_direct(cx, room);
+            if let Poll::Ready(Ok(count)) = read {
+                self.machine.direct_filled(count);
             }
+            return read;
         }
         stream.poll_read_buffer(cx, &mut self.buffer)
     }
@@ -249,10 +249,10 @@ impl Connection {
         info.confidential |= self.peer.ip().is_some() && self.peer.ip() == self.local.ip();
         tracing::debug!(peer = %self.peer, user = info.user, "connection established");
         let _ = self.shared.info.set(Arc::new(info));
-        if let Transport::Open(stream) = &self.transport {
-            if let Err(error) = sys::set_keepalive(stream.socket(), &self.peer, self.shared.id) {
-                tracing::debug!(peer = %self.peer, %error, "no TCP keepalive");
-            }
+        if let Transport::Open(stream) = &self.transport
+            && let Err(error) = sys::set_keepalive(stream.socket(), &self.peer, self.shared.id)
+        {
+            tracing::debug!(peer = %self.peer, %error, "no TCP keepalive");
         }
     }
 
