@@ -13,7 +13,7 @@
 //! ```
 //!
 //! What it is not: durable (rows live in memory until the server stops) or replicated (it leads every replica it has).
-//! AlterSchema, Checksum, transactions, scans of differences and tablet copies are not there yet.
+//! AlterSchema, transactions, scans of differences and tablet copies are not there yet.
 //!
 //! It runs with a real Kudu master of 1.18 as well as with ours.
 #![forbid(unsafe_code)]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use proto::kudu::columnar_row_block_pb::Column;
 use proto::kudu::tserver::ScanResponsePb;
 use proto::kudu::{ColumnarRowBlockPb, RowwiseRowBlockPb};
+use schema::columnar::BlockError;
 use schema::{ColumnarBlock, Schema, row_block};
 
 /// How the client wants its rows.
@@ -23,7 +24,7 @@ impl Format {
         &self,
         block: ColumnarBlock,
         response: &mut ScanResponsePb,
-    ) -> Result<Vec<Bytes>, schema::columnar::BlockError> {
+    ) -> Result<Vec<Bytes>, BlockError> {
         let mut sidecars = Vec::new();
         let mut add = |bytes: Bytes| {
             sidecars.push(bytes);

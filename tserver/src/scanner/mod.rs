@@ -1,5 +1,6 @@
 //! Scans as the protocol has them: opened, read on, kept alive, closed; and the two forms of their answers.
 
+pub(crate) mod answers;
 pub(crate) mod format;
 pub(crate) mod open;
 pub(crate) mod registry;

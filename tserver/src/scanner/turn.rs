@@ -4,13 +4,39 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proto::kudu::app_status_pb::ErrorCode;
+use proto::kudu::tserver::NewScanRequestPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
-use proto::kudu::tserver::{NewScanRequestPb, ScanRequestPb, ScanResponsePb};
+use schema::{ColumnarBlock, Timestamp};
 
+use super::format::Format;
 use super::open::open;
 use super::registry::OpenScan;
 use crate::fault::Fault;
 use crate::node::Node;
+
+/// What a call asks for, whatever comes of the rows.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) new: Option<&'a NewScanRequestPb>,
+    pub(crate) scanner_id: Option<&'a Bytes>,
+    pub(crate) call_seq_id: u32,
+    pub(crate) batch_size_bytes: Option<u32>,
+    pub(crate) close: bool,
+    pub(crate) user: &'a str,
+}
+
+/// What a call brought.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// `None` if the scan was only opened or closed, or is over.
+    pub(crate) block: Option<(ColumnarBlock, Format)>,
+    pub(crate) has_more: bool,
+    /// Where to read on.
+    pub(crate) scanner_id: Option<Bytes>,
+    pub(crate) snapshot: Option<Timestamp>,
+    /// Key of the block's last row, if the client can use it.
+    pub(crate) last_key: Option<Bytes>,
+}
 
 /// Why a call has no answer of its own kind.
 #[derive(Debug)]
@@ -27,14 +53,11 @@ impl From<Fault> for Refusal {
     }
 }
 
-/// The answer and its sidecars.
-pub(crate) type Answer = (ScanResponsePb, Vec<Bytes>);
-
-/// Serves one call of `user`.
-pub(crate) fn scan(node: &Node, request: &ScanRequestPb, user: &str) -> Result<Answer, Refusal> {
-    match (&request.new_scan_request, &request.scanner_id) {
-        (Some(new), None) => Ok(first(node, request, new, user)?),
-        (None, Some(id)) => Ok(next(node, request, id, user)?),
+/// Serves one call.
+pub(crate) fn take(node: &Node, ask: &Ask<'_>) -> Result<Turn, Refusal> {
+    match (ask.new, ask.scanner_id) {
+        (Some(new), None) => Ok(first(node, ask, new)?),
+        (None, Some(id)) => Ok(next(node, ask, id)?),
         (Some(_), Some(_)) => {
             Err(Refusal::Malformed("Invalid argument: Must not pass both a scanner_id and new_scan_request"))
         }
@@ -44,89 +67,73 @@ pub(crate) fn scan(node: &Node, request: &ScanRequestPb, user: &str) -> Result<A
     }
 }
 
-fn first(node: &Node, request: &ScanRequestPb, new: &NewScanRequestPb, user: &str) -> Result<Answer, Fault> {
+fn first(node: &Node, ask: &Ask<'_>, new: &NewScanRequestPb) -> Result<Turn, Fault> {
     let (replica, mut scan) = open(node, new)?;
-    let max_bytes = batch_size(node, request);
-    let (mut response, sidecars) = if max_bytes == 0 {
-        // Only opened: whether there are rows is seen in the next call.
-        (ScanResponsePb { has_more_results: Some(true), ..Default::default() }, Vec::new())
-    } else {
-        read(&mut scan, max_bytes)?
-    };
-    response.snap_timestamp = scan.snapshot.map(|at| at.0);
-    if request.close_scanner() {
-        response.has_more_results = Some(false);
-    } else if response.has_more_results() {
+    let mut turn = read(&mut scan, batch_size(node, ask))?;
+    turn.has_more &= !ask.close;
+    if turn.has_more {
         scan.next_call = 1;
-        response.scanner_id = Some(node.scanners.add(scan, user, replica.id(), Instant::now()));
+        turn.scanner_id = Some(node.scanners.add(scan, ask.user, replica.id(), Instant::now()));
     }
-    response.propagated_timestamp = Some(node.clock.now().0);
-    Ok((response, sidecars))
+    Ok(turn)
 }
 
-fn next(node: &Node, request: &ScanRequestPb, id: &Bytes, user: &str) -> Result<Answer, Fault> {
-    let max_bytes = batch_size(node, request);
-    if max_bytes == 0 && request.close_scanner() {
+fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
+    let max_bytes = batch_size(node, ask);
+    let found = node.scanners.get(id, ask.user, Instant::now());
+    if max_bytes == 0 && ask.close {
         // Closing is a success even if nothing is there any more.
-        if node.scanners.get(id, user, Instant::now()).is_some() {
+        if found.is_some() {
             node.scanners.remove(id);
         }
-        return Ok((ScanResponsePb { has_more_results: Some(false), ..Default::default() }, Vec::new()));
+        return Ok(Turn::default());
     }
-    let scanner = node.scanners.get(id, user, Instant::now()).ok_or_else(expired)?;
+    let scanner = found.ok_or_else(expired)?;
     let mut scan = scanner.scan.lock();
-    if request.call_seq_id() != scan.next_call {
+    if ask.call_seq_id != scan.next_call {
         node.scanners.remove(id);
-        let text = format!("call sequence number {}, expected {}", request.call_seq_id(), scan.next_call);
+        let text = format!("Invalid call sequence ID {}, expected {}", ask.call_seq_id, scan.next_call);
         return Err(Fault::invalid(Code::InvalidScanCallSeqId, text));
     }
     let still_here = node.tablets.get(scanner.tablet_id.as_bytes()).and_then(|r| r.tablet().map(|_| ()));
-    let answer = still_here.and_then(|()| if max_bytes == 0 { idle() } else { read(&mut scan, max_bytes) });
-    let (mut response, sidecars) = answer.inspect_err(|_| node.scanners.remove(id))?;
+    let turn = still_here.and_then(|()| read(&mut scan, max_bytes));
+    let mut turn = turn.inspect_err(|_| node.scanners.remove(id))?;
     scan.next_call = scan.next_call.wrapping_add(1);
-    response.snap_timestamp = scan.snapshot.map(|at| at.0);
-    if request.close_scanner() {
-        response.has_more_results = Some(false);
-    }
-    if response.has_more_results() {
-        response.scanner_id = Some(scanner.id.clone());
+    turn.has_more &= !ask.close;
+    if turn.has_more {
+        turn.scanner_id = Some(scanner.id.clone());
         scanner.touch(Instant::now());
     } else {
         node.scanners.remove(id);
     }
-    response.propagated_timestamp = Some(node.clock.now().0);
-    Ok((response, sidecars))
+    Ok(turn)
 }
 
-/// A call that asks for no bytes and does not close.
-fn idle() -> Result<Answer, Fault> {
-    Ok((ScanResponsePb { has_more_results: Some(true), ..Default::default() }, Vec::new()))
-}
-
-/// Reads a batch: some rows, or none after half a second without a match.
-fn read(scan: &mut OpenScan, max_bytes: usize) -> Result<Answer, Fault> {
+/// Reads a batch: some rows, or none after half a second without a match. A batch of no bytes is not read at all, and
+/// whether there are rows is seen in the next call.
+fn read(scan: &mut OpenScan, max_bytes: usize) -> Result<Turn, Fault> {
+    let mut turn = Turn { snapshot: scan.snapshot, has_more: true, ..Turn::default() };
+    if max_bytes == 0 {
+        return Ok(turn);
+    }
     let give_up = Instant::now() + LONGEST_TURN;
-    let broken = |error: &dyn std::fmt::Display| {
-        Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string())
-    };
-    let mut response = ScanResponsePb::default();
-    let mut sidecars = Vec::new();
-    while let Some(block) = scan.scanner.next_block(max_bytes).map_err(|error| broken(&error))? {
-        let done = block.rows > 0 || !scan.scanner.has_more() || Instant::now() >= give_up;
-        if done {
+    let broken =
+        |error: tablet::ScanError| Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string());
+    while let Some(block) = scan.scanner.next_block(max_bytes).map_err(broken)? {
+        if block.rows > 0 || !scan.scanner.has_more() || Instant::now() >= give_up {
             if block.rows > 0 && scan.tells_last_key {
-                response.last_primary_key = scan.scanner.last_primary_key().map(Bytes::from);
+                turn.last_key = scan.scanner.last_primary_key().map(Bytes::from);
             }
-            sidecars = scan.format.fill(block, &mut response).map_err(|error| broken(&error))?;
+            turn.block = Some((block, scan.format.clone()));
             break;
         }
     }
-    response.has_more_results = Some(scan.scanner.has_more());
-    Ok((response, sidecars))
+    turn.has_more = scan.scanner.has_more();
+    Ok(turn)
 }
 
-fn batch_size(node: &Node, request: &ScanRequestPb) -> usize {
-    let wanted = request.batch_size_bytes.map(|bytes| bytes as usize);
+fn batch_size(node: &Node, ask: &Ask<'_>) -> usize {
+    let wanted = ask.batch_size_bytes.map(|bytes| bytes as usize);
     let wanted = wanted.unwrap_or_else(|| node.flags.count("scanner_default_batch_size_bytes"));
     wanted.min(node.flags.count("scanner_max_batch_size_bytes"))
 }

@@ -6,12 +6,13 @@ use proto::kudu::consensus::raft_peer_pb::Role;
 use proto::kudu::tablet::TabletStatusPb;
 use proto::kudu::tserver::list_tablets_response_pb::StatusAndSchemaPb;
 use proto::kudu::tserver::{
-    ListTabletsRequestPb, ListTabletsResponsePb, PingResponsePb, ScanResponsePb, ScannerKeepAliveRequestPb,
-    ScannerKeepAliveResponsePb, SplitKeyRangeRequestPb, SplitKeyRangeResponsePb, WriteResponsePb,
+    ChecksumResponsePb, ListTabletsRequestPb, ListTabletsResponsePb, PingResponsePb, ScanResponsePb,
+    ScannerKeepAliveRequestPb, ScannerKeepAliveResponsePb, SplitKeyRangeRequestPb, SplitKeyRangeResponsePb,
+    WriteResponsePb,
 };
 use proto::kudu::{KeyRangePb, PartitionSchemaPb};
 use proto::methods::tablet_server_service::{
-    ListTablets, Ping, Scan, ScannerKeepAlive, SplitKeyRange, Write,
+    Checksum, ListTablets, Ping, Scan, ScannerKeepAlive, SplitKeyRange, Write,
 };
 use rpc_server::Service;
 use schema::wire;
@@ -19,6 +20,7 @@ use schema::wire::partition::Naming;
 
 use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
+use crate::scanner::answers;
 use crate::scanner::turn::{self, Refusal};
 use crate::tablets::Replica;
 use crate::write_path;
@@ -26,7 +28,8 @@ use crate::write_path;
 /// The service, on `threads` threads; Ping and ScannerKeepAlive need none.
 pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) -> Service {
     let node = || SharedNode::clone(node);
-    let (write, scan, keep_alive, list, split) = (node(), node(), node(), node(), node());
+    let (write, scan, checksum, keep_alive) = (node(), node(), node(), node());
+    let (list, split) = (node(), node());
     Service::builder("kudu.tserver.TabletServerService")
         .features(&FEATURES)
         .threads(threads)
@@ -39,10 +42,17 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
                 call.respond_uncached(&WriteResponsePb { error: Some(fault.into()), ..Default::default() })
             }
         })
-        .method::<Scan>(move |call| match turn::scan(&scan, call.request(), call.user()) {
+        .method::<Scan>(move |call| match answers::scan(&scan, call.request(), call.user()) {
             Ok((response, sidecars)) => call.respond_with_sidecars(&response, sidecars),
             Err(Refusal::Fault(fault)) => {
                 call.respond(&ScanResponsePb { error: Some(fault.into()), ..Default::default() });
+            }
+            Err(Refusal::Malformed(text)) => call.fail_application(text),
+        })
+        .method::<Checksum>(move |call| match answers::checksum(&checksum, call.request(), call.user()) {
+            Ok(response) => call.respond(&response),
+            Err(Refusal::Fault(fault)) => {
+                call.respond(&ChecksumResponsePb { error: Some(fault.into()), ..Default::default() });
             }
             Err(Refusal::Malformed(text)) => call.fail_application(text),
         })

@@ -1,0 +1,84 @@
+//! What becomes of a batch: rows for a client, or a checksum of them.
+
+use bytes::Bytes;
+use proto::kudu::app_status_pb::ErrorCode;
+use proto::kudu::tserver::tablet_server_error_pb::Code;
+use proto::kudu::tserver::{ChecksumRequestPb, ChecksumResponsePb, ScanRequestPb, ScanResponsePb};
+use schema::{Cell, ColumnarBlock};
+
+use super::turn::{self, Ask, Refusal};
+use crate::fault::Fault;
+use crate::node::Node;
+
+/// Rows, with their sidecars.
+pub(crate) fn scan(
+    node: &Node,
+    request: &ScanRequestPb,
+    user: &str,
+) -> Result<(ScanResponsePb, Vec<Bytes>), Refusal> {
+    let ask = Ask {
+        new: request.new_scan_request.as_ref(),
+        scanner_id: request.scanner_id.as_ref(),
+        call_seq_id: request.call_seq_id(),
+        batch_size_bytes: request.batch_size_bytes,
+        close: request.close_scanner(),
+        user,
+    };
+    let turn = turn::take(node, &ask)?;
+    let mut response = ScanResponsePb {
+        has_more_results: Some(turn.has_more),
+        scanner_id: turn.scanner_id,
+        snap_timestamp: turn.snapshot.map(|at| at.0),
+        last_primary_key: turn.last_key,
+        propagated_timestamp: Some(node.clock.now().0),
+        ..Default::default()
+    };
+    let sidecars = match turn.block {
+        None => Vec::new(),
+        Some((block, format)) => format
+            .fill(block, &mut response)
+            .map_err(|error| Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string()))?,
+    };
+    Ok((response, sidecars))
+}
+
+/// The sum over all rows so far; the client brings along what the calls before came to.
+pub(crate) fn checksum(
+    node: &Node,
+    request: &ChecksumRequestPb,
+    user: &str,
+) -> Result<ChecksumResponsePb, Refusal> {
+    let before = request.continue_request.as_ref();
+    let ask = Ask {
+        new: request.new_request.as_ref(),
+        scanner_id: before.map(|before| &before.scanner_id),
+        call_seq_id: request.call_seq_id(),
+        batch_size_bytes: request.batch_size_bytes,
+        close: request.close_scanner(),
+        user,
+    };
+    let turn = turn::take(node, &ask)?;
+    let mut sum = before.map_or(0, |before| before.previous_checksum);
+    let mut rows = 0;
+    if let Some((block, _)) = &turn.block {
+        rows = block.rows;
+        sum = (0..rows).map(|row| row_checksum(block, row)).fold(sum, u64::wrapping_add);
+    }
+    Ok(ChecksumResponsePb {
+        checksum: Some(sum),
+        scanner_id: turn.scanner_id,
+        has_more_results: Some(turn.has_more),
+        snap_timestamp: turn.snapshot.map(|at| at.0),
+        rows_checksummed: Some(rows as i64),
+        ..Default::default()
+    })
+}
+
+/// FNV-1a over the cells, each behind a mark that tells NULL from empty. Rows are added up, so that their order is free.
+fn row_checksum(block: &ColumnarBlock, row: usize) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    (0..block.columns.len()).fold(0xcbf2_9ce4_8422_2325, |hash, column| match block.cell(row, column) {
+        Cell::Value(raw) => raw.iter().copied().fold(step(hash, 1), step),
+        Cell::Null | Cell::Unset => step(hash, 0),
+    })
+}
