@@ -20,16 +20,22 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let flags = MasterOptions::flags(PROGRAM);
-    // Words that are no flags are let through, as `kudu master run` puts some in front.
-    if let Outcome::Print(text) = flags.parse(std::env::args().skip(1))? {
-        println!("{text}");
-        return Ok(());
+    match flags.parse(std::env::args().skip(1))? {
+        Outcome::Print(text) => {
+            print!("{text}");
+            return Ok(());
+        }
+        Outcome::Run { positional } if !positional.is_empty() => {
+            return Err(format!("arguments that are no flags: {}", positional.join(" ")).into());
+        }
+        _ => {}
     }
     logging::init(flags.int("v"))?;
     flags.warn_ignored();
     // Before the start, so that a signal during it is not lost.
     let mut signals = StopSignals::install()?;
     let master = Master::start(MasterOptions::from_flags(flags)?)?;
+    tracing::warn!("tables live in memory: they are gone when this server stops");
     let stop = signals.wait();
     tracing::info!(?stop, "stopping");
     master.shutdown();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use net_addr::{CachingResolver, LocalAddresses, Resolver, SockAddr, SystemResolver};
 use parking_lot::Mutex;
-use rpc_server::{BindError, Server, ServerOptions};
+use rpc_server::{BindError, Server};
 use server_base::acl::{AccessRules, process_user};
 use server_base::info_file::{self, InfoFileError};
 use server_base::{GenericService, ServerClock, ServerIdentity, ServerUuid, advertise};
@@ -44,8 +44,8 @@ impl StartError {
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Bind(error) => error.is_retriable(),
-            Self::Threads(_) => true,
             Self::InfoFile(_) => false,
+            Self::Threads(_) => true,
         }
     }
 }
@@ -57,16 +57,10 @@ impl Master {
         let uuid = options.uuid.clone().unwrap_or_else(ServerUuid::random);
         let identity = ServerIdentity::started(uuid);
         let rpc = &options.rpc;
-        let rpc_options = ServerOptions {
-            max_message_size: u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX),
-            negotiation_timeout: rpc.negotiation_timeout,
-            keepalive: rpc.keepalive,
-            ..ServerOptions::default()
-        };
         let mut builder = Server::builder()
             .name("Master")
             .reactors(rpc.reactors)
-            .options(rpc_options)
+            .options(rpc.connection_options())
             .authorizer(AccessRules::from_flags(&options.flags).authorizer());
         for address in &rpc.bind {
             builder = builder.bind(address.clone());
@@ -109,7 +103,7 @@ impl Master {
         let driver = driver.start(Arc::clone(&context), process_user(), resolver)?;
         server.ready();
         info_file::write(&context.options.flags, &identity.status(&bound))?;
-        tracing::info!(uuid = %identity.uuid(), ?bound, "the master serves; its tables live until it stops");
+        tracing::info!(uuid = %identity.uuid(), ?bound, "the master serves");
         Ok(Master { identity, server, driver: Mutex::new(driver) })
     }
 
