@@ -21,8 +21,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use crate::{
-    ApplyError, Batch, ClientBuilder, ConnectError, CreateTableError, FlushError, MasterError, OpenTableError,
-    Operation, RowErrors, ScanBuilder, ScanError, SessionBuilder, Table, TableCreator, TableInfo, TableStatistics,
+    ApplyError, Batch, ClientBuilder, ConnectError, CreateTableError, FlushError, MasterError,
+    OpenTableError, Operation, RowErrors, ScanBuilder, ScanError, SessionBuilder, Table, TableCreator,
+    TableInfo, TableStatistics,
 };
 
 /// A connection to a cluster. Cheap to clone.
@@ -221,7 +222,9 @@ impl Worker {
             // The receiver below waits for exactly this.
             drop(sender.send(future.await));
         });
-        receiver.recv().expect("the worker runs as long as its owner, and a panic of the future is a panic here")
+        receiver
+            .recv()
+            .expect("the worker runs as long as its owner, and a panic of the future is a panic here")
     }
 }
 

@@ -129,6 +129,9 @@ impl ClientBuilder {
     pub async fn connect(self) -> Result<Client, ConnectError> {
         let bad = |source| ConnectError::Masters { given: self.masters.clone(), source };
         let masters = HostPort::parse_list(&self.masters, DEFAULT_MASTER_PORT).map_err(bad)?;
+        if masters.is_empty() {
+            return Err(ConnectError::NoMasters);
+        }
         Client::connect_to(masters, self.options).await
     }
 }

@@ -10,7 +10,9 @@ use proto::kudu::master::{
     DeleteTableRequestPb, GetTableStatisticsRequestPb, ListTablesRequestPb, ListTabletServersRequestPb,
     TableIdentifierPb,
 };
-use proto::kudu::tserver::{ScanResponsePb, ScannerKeepAliveResponsePb, TabletServerErrorPb, WriteResponsePb};
+use proto::kudu::tserver::{
+    ScanResponsePb, ScannerKeepAliveResponsePb, TabletServerErrorPb, WriteResponsePb,
+};
 use proto::methods::master_service::{DeleteTable, GetTableStatistics, ListTables, ListTabletServers};
 use rpc_core::{CallError, Messenger, Method, Proxy, RequestId, Response};
 use schema::Timestamp;
@@ -33,7 +35,10 @@ pub struct Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Client").field("masters", &self.shared.masters.to_string()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Client")
+            .field("masters", &self.shared.masters.to_string())
+            .finish_non_exhaustive()
     }
 }
 
@@ -103,7 +108,10 @@ impl Client {
         ClientBuilder::new(masters.into())
     }
 
-    pub(crate) async fn connect_to(masters: Vec<HostPort>, mut options: Options) -> Result<Client, ConnectError> {
+    pub(crate) async fn connect_to(
+        masters: Vec<HostPort>,
+        mut options: Options,
+    ) -> Result<Client, ConnectError> {
         let mut messenger = Messenger::builder().negotiation_timeout(options.negotiation_timeout);
         if let Some(user) = &options.user {
             messenger = messenger.user(user.clone());
@@ -125,7 +133,8 @@ impl Client {
         cache_options.location = options.location.clone();
         let observed = AtomicU64::new(options.propagated_timestamp.0);
         let cache = MetaCache::new(cache_options);
-        let shared = Shared { options, messenger, names, masters, cache, requests: Requests::new(), observed };
+        let shared =
+            Shared { options, messenger, names, masters, cache, requests: Requests::new(), observed };
         Ok(Client { shared: Arc::new(shared) })
     }
 
@@ -286,11 +295,9 @@ impl Shared {
             let host = endpoint.host_port().clone();
             let address = match &endpoint {
                 Endpoint::Unix { path, .. } => path.clone(),
-                Endpoint::Tcp(host) => self
-                    .names
-                    .resolve(host, spec.deadline)
-                    .await
-                    .map_err(|source| AttemptError::Resolve { host: host.clone(), source: Arc::new(source) })?,
+                Endpoint::Tcp(host) => self.names.resolve(host, spec.deadline).await.map_err(|source| {
+                    AttemptError::Resolve { host: host.clone(), source: Arc::new(source) }
+                })?,
             };
             let proxy = Proxy::new(&self.messenger, address, &host.host);
             let mut call = proxy.call::<M>(request).deadline(spec.deadline);
@@ -314,7 +321,7 @@ impl Shared {
                     tracing::warn!(server = %host, error = %source, "its unix socket cannot be used, trying TCP");
                     self.cache.mark_unix_unreachable(server, Instant::now());
                 }
-                Err(source) => return Err(AttemptError::Call { host, source }),
+                Err(source) => return Err(AttemptError::call(&host, source)),
             }
         }
     }

@@ -161,7 +161,12 @@ impl Masters {
         self.known.lock().first().cloned().unwrap_or_else(|| HostPort { host: String::new(), port: 0 })
     }
 
-    fn timed_out<M: Method>(&self, about: &str, deadline: &Deadline, last: Option<AttemptError>) -> MasterError {
+    fn timed_out<M: Method>(
+        &self,
+        about: &str,
+        deadline: &Deadline,
+        last: Option<AttemptError>,
+    ) -> MasterError {
         MasterError::TimedOut {
             method: M::NAME,
             about: about.to_owned(),
@@ -219,17 +224,16 @@ impl Shared {
         M: Method,
         M::Response: MasterAnswer,
     {
-        let host = || leader.host.clone();
         let mut call = leader.proxy.call::<M>(request).deadline(deadline.of_try(self.options.rpc_timeout));
         for feature in features {
             call = call.feature(*feature);
         }
-        let answer = call.send().await.map_err(|source| AttemptError::Call { host: host(), source })?.message;
+        let answer = call.send().await.map_err(|source| AttemptError::call(&leader.host, source))?.message;
         match answer.refusal() {
             None => Ok(answer),
             Some(error) => {
                 let refusal = Refusal::new(MasterCode(error.code), &error.status);
-                Err(AttemptError::Master { host: host(), refusal })
+                Err(AttemptError::Master { host: leader.host.clone(), refusal })
             }
         }
     }
@@ -254,7 +258,7 @@ async fn ask_who_leads(
     let proxy = Proxy::new(messenger, address, &host.host);
     let call = proxy.call::<ConnectToMaster>(&ConnectToMasterRequestPb::default());
     let answer = call.feature(FEATURE_CONNECT_TO_MASTER).deadline(until).send().await;
-    let answer = answer.map_err(|source| AttemptError::Call { host: host.clone(), source })?.message;
+    let answer = answer.map_err(|source| AttemptError::call(host, source))?.message;
     match &answer.error {
         None => Ok((proxy, answer)),
         Some(error) => {

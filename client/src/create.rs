@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use proto::kudu::master::{CreateTableRequestPb, IsCreateTableDoneRequestPb};
 use proto::kudu::partition_schema_pb::{
-    ColumnIdentifierPb, HashBucketSchemaPb, RangeSchemaPb, RangeWithHashSchemaPb, column_identifier_pb::Identifier,
+    ColumnIdentifierPb, HashBucketSchemaPb, RangeSchemaPb, RangeWithHashSchemaPb,
+    column_identifier_pb::Identifier,
 };
 use proto::kudu::{PartitionSchemaPb, RowOperationsPb, SchemaPb};
 use proto::methods::master_service::{CreateTable, IsCreateTableDone};
@@ -202,14 +203,16 @@ impl TableCreator {
         if self.wait {
             self.wait_until_done(&id, &deadline).await?;
         }
-        Ok(Table::open(&self.client, by_id(&id), &self.name, &deadline).await?)
+        let opened = Table::open(&self.client, by_id(&id), &self.name, &deadline).await;
+        opened.map_err(|error| CreateTableError::Open(Box::new(error)))
     }
 
     async fn wait_until_done(&self, id: &str, deadline: &Deadline) -> Result<(), CreateTableError> {
         let mut backoff = Backoff::default();
         let request = IsCreateTableDoneRequestPb { table: by_id(id) };
         loop {
-            let answer = self.client.shared.ask_master::<IsCreateTableDone>(&request, &[], &self.name, deadline);
+            let answer =
+                self.client.shared.ask_master::<IsCreateTableDone>(&request, &[], &self.name, deadline);
             if answer.await?.done() {
                 return Ok(());
             }
@@ -224,7 +227,10 @@ impl TableCreator {
         let names = names.flat_map(|hash| &hash.columns).chain(self.range_columns.iter().flatten());
         for name in names {
             if self.schema.index_of(name).is_none() {
-                return Err(CreateTableError::NoSuchColumn { table: self.name.clone(), column: name.clone() });
+                return Err(CreateTableError::NoSuchColumn {
+                    table: self.name.clone(),
+                    column: name.clone(),
+                });
             }
         }
         let own_hash = self.ranges.iter().any(|range| range.hash.is_some());
@@ -305,8 +311,8 @@ fn hash_message(hash: &Hash) -> HashBucketSchemaPb {
     }
 }
 
-fn identifier(name: &String) -> ColumnIdentifierPb {
-    ColumnIdentifierPb { identifier: Some(Identifier::Name(name.clone())) }
+fn identifier(name: impl Into<String>) -> ColumnIdentifierPb {
+    ColumnIdentifierPb { identifier: Some(Identifier::Name(name.into())) }
 }
 
 fn owned(names: &[&str]) -> Vec<String> {

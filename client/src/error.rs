@@ -188,7 +188,7 @@ pub enum AttemptError {
         /// The server as the master, or the caller, names it.
         host: HostPort,
         /// What the RPC layer said.
-        source: CallError,
+        source: Box<CallError>,
     },
     /// A tablet server refused.
     #[error("tablet server {host}: {refusal}")]
@@ -238,6 +238,20 @@ pub enum AttemptError {
         /// What is wrong with it.
         source: AnswerError,
     },
+}
+
+impl AttemptError {
+    /// What the RPC layer said, if the call itself failed.
+    pub fn call_error(&self) -> Option<&CallError> {
+        match self {
+            AttemptError::Call { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn call(host: &HostPort, source: CallError) -> AttemptError {
+        AttemptError::Call { host: host.clone(), source: Box::new(source) }
+    }
 }
 
 /// A question to the master that failed: list, exists, delete, statistics, and what other operations ask on the way.
@@ -304,8 +318,11 @@ impl MasterError {
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The list of masters cannot be read, or is empty; the caller's fault.
-    #[error("'{given}' names no masters: {source}")]
+    /// The list of masters is empty; the caller's fault.
+    #[error("no master is given")]
+    NoMasters,
+    /// The list of masters cannot be read; the caller's fault.
+    #[error("'{given}' is no list of masters: {source}")]
     Masters {
         /// What was given.
         given: String,
@@ -402,7 +419,7 @@ pub enum CreateTableError {
     },
     /// The table was made and cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenTableError),
+    Open(Box<OpenTableError>),
 }
 
 impl CreateTableError {

@@ -47,8 +47,8 @@ pub use builder::ClientBuilder;
 pub use client::{Client, TableInfo, TableStatistics, TabletServerInfo};
 pub use create::{RangeBound, RangePartition, TableCreator};
 pub use error::{
-    AttemptError, ConnectError, CreateTableError, MasterCode, MasterError, OpenTableError, Refusal, StatusCode,
-    TabletCode,
+    AttemptError, ConnectError, CreateTableError, MasterCode, MasterError, OpenTableError, Refusal,
+    StatusCode, TabletCode,
 };
 pub use filter::{Filter, FilterColumn, column};
 pub use meta_cache::StatsSnapshot;
@@ -59,5 +59,7 @@ pub use scan::{
     ScanBuilder, ScanError, VarlenColumn,
 };
 pub use schema;
-pub use session::{ApplyError, FlushError, FlushMode, RowErrors, RowFailure, Session, SessionBuilder, WriteError};
+pub use session::{
+    ApplyError, FlushError, FlushMode, RowErrors, RowFailure, Session, SessionBuilder, WriteError,
+};
 pub use table::Table;

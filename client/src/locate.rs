@@ -8,7 +8,9 @@ use meta_cache::{
 };
 use net_addr::HostPort;
 use proto::kudu::consensus::raft_peer_pb::Role as WireRole;
-use proto::kudu::master::{GetTableLocationsRequestPb, GetTableLocationsResponsePb, TabletLocationsPb, TsInfoPb};
+use proto::kudu::master::{
+    GetTableLocationsRequestPb, GetTableLocationsResponsePb, TabletLocationsPb, TsInfoPb,
+};
 use proto::methods::master_service::GetTableLocations;
 
 use crate::client::{Shared, by_id, host_port, text};
@@ -93,7 +95,12 @@ impl Shared {
         answer
     }
 
-    fn locations_timed_out(&self, table: &Table, deadline: &Deadline, last: Option<AttemptError>) -> MasterError {
+    fn locations_timed_out(
+        &self,
+        table: &Table,
+        deadline: &Deadline,
+        last: Option<AttemptError>,
+    ) -> MasterError {
         MasterError::TimedOut {
             method: "GetTableLocations",
             about: table.name().to_owned(),
@@ -129,7 +136,8 @@ fn read_tablet(
     servers: &mut Vec<ServerAnswer>,
     master: &HostPort,
 ) -> Result<TabletAnswer, AttemptError> {
-    let missing = |field| AttemptError::BadAnswer { host: master.clone(), method: "GetTableLocations", field };
+    let missing =
+        |field| AttemptError::BadAnswer { host: master.clone(), method: "GetTableLocations", field };
     let partition = tablet.partition.as_ref().ok_or_else(|| missing("tablet_locations.partition"))?;
     let mut replicas = Vec::new();
     for replica in &tablet.interned_replicas {

@@ -52,9 +52,8 @@ impl Names {
         ips.sort_by_key(|ip| ip.is_ipv6());
         let failures = *known.failures.lock();
         let ip = failures.checked_rem(ips.len()).and_then(|index| ips.get(index));
-        ip.map(|ip| SockAddr::from((*ip, host.port))).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("`{}` has no address", host.host))
-        })
+        ip.map(|ip| SockAddr::from((*ip, host.port)))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{}` has no address", host.host)))
     }
 
     /// Nothing answered at the host's address: the next call looks the name up again, and tries its next address.

@@ -77,10 +77,12 @@ impl Operation {
     /// Bytes it takes on the wire, near enough: what the session's buffer counts.
     pub fn wire_size(&self) -> usize {
         let columns = self.row.schema().len();
-        let cells = self.row.schema().columns().iter().enumerate().map(|(index, column)| match self.row.cell(index) {
-            Cell::Value(raw) if column.data_type.is_varlen() => 16 + raw.len(),
-            Cell::Value(raw) => raw.len(),
-            _ => 0,
+        let cells = self.row.schema().columns().iter().enumerate().map(|(index, column)| {
+            match self.row.cell(index) {
+                Cell::Value(raw) if column.data_type.is_varlen() => 16 + raw.len(),
+                Cell::Value(raw) => raw.len(),
+                _ => 0,
+            }
         });
         1 + 2 * columns.div_ceil(8) + cells.sum::<usize>()
     }

@@ -134,7 +134,9 @@ fn advise_call(error: &CallError) -> Advice {
 pub(crate) fn may_ask_master_again(error: &AttemptError) -> bool {
     use crate::error::MasterCode;
     match error {
-        AttemptError::Resolve { .. } | AttemptError::NotLeader { .. } | AttemptError::BadLocations { .. } => true,
+        AttemptError::Resolve { .. } | AttemptError::NotLeader { .. } | AttemptError::BadLocations { .. } => {
+            true
+        }
         AttemptError::Call { source, .. } => {
             source.is_timeout() || !matches!(advise_call(source), Advice::GiveUp | Advice::NewToken)
         }
@@ -157,10 +159,11 @@ pub(crate) fn is_leader_lost(error: &AttemptError) -> bool {
         AttemptError::Master { refusal, .. } => {
             matches!(refusal.code, MasterCode::NOT_THE_LEADER | MasterCode::CATALOG_MANAGER_NOT_INITIALIZED)
         }
-        AttemptError::Call { source: CallError::Remote { error, .. }, .. } => {
-            error.code == Some(RpcErrorCode::FATAL_SERVER_SHUTTING_DOWN)
-        }
-        AttemptError::Call { .. } | AttemptError::Resolve { .. } | AttemptError::NotLeader { .. } => true,
+        AttemptError::Call { source, .. } => match &**source {
+            CallError::Remote { error, .. } => error.code == Some(RpcErrorCode::FATAL_SERVER_SHUTTING_DOWN),
+            _ => true,
+        },
+        AttemptError::Resolve { .. } | AttemptError::NotLeader { .. } => true,
         _ => false,
     }
 }

@@ -198,14 +198,24 @@ impl ScanBuilder {
         let predicates: Vec<Predicate> =
             self.filters.iter().map(|filter| filter.resolve(table_schema)).collect::<Result<_, _>>()?;
         let key = |row: &Option<PartialRow>| match row {
-            Some(row) => key::encode_key(table_schema, &row.cells()).map_err(|source| ScanError::Key { source }),
+            Some(row) => {
+                key::encode_key(table_schema, &row.cells()).map_err(|source| ScanError::Key { source })
+            }
             None => Ok(Vec::new()),
         };
         let (lower_key, upper_key) = (key(&self.lower)?, key(&self.upper)?);
-        let ranges =
-            partition::prune(table_schema, self.table.partition_schema(), &predicates, &lower_key, &upper_key);
-        let messages = predicates.iter().map(|predicate| schema::wire::predicate::predicate_to_pb(predicate, table_schema));
-        let predicates = messages.collect::<Result<_, _>>().map_err(|source| ScanError::Predicate { source })?;
+        let ranges = partition::prune(
+            table_schema,
+            self.table.partition_schema(),
+            &predicates,
+            &lower_key,
+            &upper_key,
+        );
+        let messages = predicates
+            .iter()
+            .map(|predicate| schema::wire::predicate::predicate_to_pb(predicate, table_schema));
+        let predicates =
+            messages.collect::<Result<_, _>>().map_err(|source| ScanError::Predicate { source })?;
         let read_mode = match self.read_mode {
             ReadMode::Latest if self.is_fault_tolerant => ReadMode::SnapshotNow,
             mode => mode,

@@ -91,7 +91,10 @@ impl SessionBuilder {
         let (done, completed) = watch::channel(0);
         let inner = Arc::new(Inner {
             space: Semaphore::new(self.buffer_bytes),
-            state: Mutex::new(State { errors: ErrorBuffer::new(self.error_buffer_bytes), ..State::default() }),
+            state: Mutex::new(State {
+                errors: ErrorBuffer::new(self.error_buffer_bytes),
+                ..State::default()
+            }),
             work: Notify::new(),
             options: self,
         });

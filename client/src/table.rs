@@ -44,7 +44,11 @@ struct Inner {
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Table").field("name", &self.name()).field("id", &self.id()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Table")
+            .field("name", &self.name())
+            .field("id", &self.id())
+            .finish_non_exhaustive()
     }
 }
 
@@ -86,7 +90,10 @@ impl Table {
         deadline: &Deadline,
     ) -> Result<GetTableSchemaResponsePb, MasterError> {
         let request = GetTableSchemaRequestPb { table };
-        client.shared.ask_master::<GetTableSchema>(&request, &[FEATURE_GENERATE_AUTHZ_TOKEN], name, deadline).await
+        client
+            .shared
+            .ask_master::<GetTableSchema>(&request, &[FEATURE_GENERATE_AUTHZ_TOKEN], name, deadline)
+            .await
     }
 
     /// The table's id, 32 hex digits.

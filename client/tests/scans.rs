@@ -9,6 +9,9 @@ use client::schema::{Column, DataType, Schema, Timestamp, Value};
 use client::{Client, Filter, FlushMode, Layout, ReadMode, ReplicaSelection, ScanError, Table, column};
 use common::{connect, fill, master_address, small_schema, small_table, unique_name};
 
+/// Says by looking at a row whether a filter should let it through.
+type Judge = Box<dyn Fn(i64) -> bool>;
+
 async fn ids(table: &Table, filters: Vec<Filter>) -> Vec<i64> {
     let mut scan = table.scan().project(&["id"]);
     for filter in filters {
@@ -49,7 +52,11 @@ async fn rows_come_back_as_written_in_both_layouts_and_by_every_replica_choice()
                     assert_eq!(texts.text(row), text.as_deref());
                     assert_eq!(batch.row(row).get("text").unwrap(), text.map(Value::String));
                 }
-                assert!(batch.fixed::<i32>("id").is_err() && batch.varlen("id").is_err() && batch.fixed::<i64>(9).is_err());
+                assert!(
+                    batch.fixed::<i32>("id").is_err()
+                        && batch.varlen("id").is_err()
+                        && batch.fixed::<i64>(9).is_err()
+                );
             }
             assert_eq!(seen.len(), 1000, "{layout:?} {selection:?}");
         }
@@ -78,7 +85,8 @@ async fn every_type_comes_back_as_written() {
         Column::decimal("d128", 38, 10).nullable(true),
     ];
     let schema = Schema::new(columns, 1).unwrap();
-    let table = client.create_table(unique_name("types"), schema).hash_partition(&["key"], 2).replicas(1).create();
+    let table =
+        client.create_table(unique_name("types"), schema).hash_partition(&["key"], 2).replicas(1).create();
     let table = table.await.unwrap();
     let values = |key: i8, sign: i64| {
         vec![
@@ -164,7 +172,7 @@ async fn an_empty_table_gives_no_batch() {
 async fn filters_choose_the_rows_that_a_look_at_each_row_would() {
     let test = small_table("filters", 3).await;
     fill(&test.client.session().mode(FlushMode::Manual).build(), &test.table, 200).await;
-    let cases: Vec<(Filter, Box<dyn Fn(i64) -> bool>)> = vec![
+    let cases: Vec<(Filter, Judge)> = vec![
         (column("value").eq(17), Box::new(|id| id == 17)),
         (column("value").at_least(150), Box::new(|id| id >= 150)),
         (column("value").more_than(150), Box::new(|id| id > 150)),
@@ -181,8 +189,14 @@ async fn filters_choose_the_rows_that_a_look_at_each_row_would() {
         (column("text").eq("row 33"), Box::new(|id| id == 33)),
         (column("text").eq(""), Box::new(|_| false)),
         (column("text").is_in(["row 5", "row 10", "row 5", "nothing"]), Box::new(|id| id == 5)),
-        (column("text").at_least("row 9"), Box::new(|id| id % 10 != 0 && format!("row {id}").as_str() >= "row 9")),
-        (column("text").at_most("row 11"), Box::new(|id| id % 10 != 0 && format!("row {id}").as_str() <= "row 11")),
+        (
+            column("text").at_least("row 9"),
+            Box::new(|id| id % 10 != 0 && format!("row {id}").as_str() >= "row 9"),
+        ),
+        (
+            column("text").at_most("row 11"),
+            Box::new(|id| id % 10 != 0 && format!("row {id}").as_str() <= "row 11"),
+        ),
         (column("id").eq(42i64), Box::new(|id| id == 42)),
         (column("id").at_most(3i64), Box::new(|id| id <= 3)),
         (column("id").is_in(Vec::<i64>::new()), Box::new(|_| false)),
@@ -329,11 +343,18 @@ async fn a_scan_that_does_not_fit_the_table_is_refused_with_the_column_named() {
 #[tokio::test]
 async fn unix_sockets_are_used_by_default_and_tcp_when_told_so() {
     for wanted in [true, false] {
-        let client = Client::builder(master_address().await).use_unix_domain_sockets(wanted).connect().await.unwrap();
+        let client =
+            Client::builder(master_address().await).use_unix_domain_sockets(wanted).connect().await.unwrap();
         let servers = client.list_tablet_servers().await.unwrap();
         let advertised = servers.iter().all(|server| server.unix_path.is_some());
         let name = unique_name("unix");
-        let table = client.create_table(&name, small_schema()).hash_partition(&["id"], 2).replicas(1).create().await.unwrap();
+        let table = client
+            .create_table(&name, small_schema())
+            .hash_partition(&["id"], 2)
+            .replicas(1)
+            .create()
+            .await
+            .unwrap();
         fill(&client.session().mode(FlushMode::Manual).build(), &table, 100).await;
         assert_eq!(table.scan().start().unwrap().count().await.unwrap(), 100);
         let stats = client.location_stats();

@@ -21,7 +21,10 @@ async fn a_table_is_created_listed_opened_and_deleted() {
         .create()
         .await
         .unwrap();
-    assert_eq!((table.name(), table.replicas(), table.owner(), table.comment()), (&name[..], 1, "somebody", "a table of a test"));
+    assert_eq!(
+        (table.name(), table.replicas(), table.owner(), table.comment()),
+        (&name[..], 1, "somebody", "a table of a test")
+    );
     assert_eq!(table.extra_configs().get("kudu.table.history_max_age_sec").map(String::as_str), Some("3600"));
     assert_eq!(table.schema().columns().len(), 3);
     assert!(table.schema().ids().is_some());
@@ -60,7 +63,8 @@ async fn the_cluster_names_its_servers() {
 #[tokio::test]
 async fn a_name_that_is_taken_is_refused() {
     let test = small_table("taken", 1).await;
-    let again = test.client.create_table(test.table.name(), small_schema()).hash_partition(&["id"], 2).replicas(1);
+    let again =
+        test.client.create_table(test.table.name(), small_schema()).hash_partition(&["id"], 2).replicas(1);
     let error = again.create().await.unwrap_err();
     assert!(error.is_already_present() && !error.is_retriable(), "{error}");
     test.delete().await;
@@ -85,7 +89,11 @@ async fn more_replicas_than_servers_are_refused_at_once() {
 #[tokio::test]
 async fn partitioning_by_a_column_that_is_none_is_refused_here() {
     let client = connect().await;
-    let error = client.create_table(unique_name("column"), small_schema()).hash_partition(&["nope"], 2).create().await;
+    let error = client
+        .create_table(unique_name("column"), small_schema())
+        .hash_partition(&["nope"], 2)
+        .create()
+        .await;
     assert!(error.unwrap_err().to_string().contains("'nope'"));
 }
 
@@ -113,7 +121,17 @@ async fn ranges_with_bounds_of_every_kind_take_the_rows_they_should() {
         .unwrap();
     assert_eq!(client.list_tables(table.name()).await.unwrap()[0].tablets, 4);
     let session = client.session().build();
-    for (id, is_covered) in [(-5, true), (0, false), (9, false), (10, true), (19, true), (20, false), (21, true), (30, true), (31, false)] {
+    for (id, is_covered) in [
+        (-5, true),
+        (0, false),
+        (9, false),
+        (10, true),
+        (19, true),
+        (20, false),
+        (21, true),
+        (30, true),
+        (31, false),
+    ] {
         let row = table.insert().with("id", id as i64).unwrap().with("value", 1).unwrap();
         let outcome = session.apply(row).await;
         assert_eq!(outcome.is_ok(), is_covered, "row {id}: {outcome:?}");
@@ -130,7 +148,11 @@ async fn ranges_with_bounds_of_every_kind_take_the_rows_they_should() {
 #[tokio::test]
 async fn a_range_may_have_hash_partitions_of_its_own() {
     let client = connect().await;
-    let columns = vec![Column::new("day", DataType::Int32), Column::new("id", DataType::Int64), Column::new("v", DataType::Double)];
+    let columns = vec![
+        Column::new("day", DataType::Int32),
+        Column::new("id", DataType::Int64),
+        Column::new("v", DataType::Double),
+    ];
     let schema = Schema::new(columns, 2).unwrap();
     let day = |day: i32| {
         let mut row = PartialRow::new(&schema);
@@ -151,13 +173,28 @@ async fn a_range_may_have_hash_partitions_of_its_own() {
     assert_eq!(table.partition_schema().custom_ranges.len(), 1);
     let session = client.session().mode(client::FlushMode::Manual).build();
     for id in 0..200i64 {
-        let row = table.insert().with("day", (id % 20) as i32).unwrap().with("id", id).unwrap().with("v", 0.5).unwrap();
+        let row = table
+            .insert()
+            .with("day", (id % 20) as i32)
+            .unwrap()
+            .with("id", id)
+            .unwrap()
+            .with("v", 0.5)
+            .unwrap();
         session.apply(row).await.unwrap();
     }
     session.flush().await.unwrap();
     assert_eq!(table.scan().project(&[]).start().unwrap().count().await.unwrap(), 200);
-    let one = table.scan().filter(client::column("day").eq(13)).filter(client::column("id").eq(33i64)).start().unwrap();
-    assert_eq!(one.collect_rows().await.unwrap(), [[Some(Value::Int32(13)), Some(Value::Int64(33)), Some(Value::Double(0.5))]]);
+    let one = table
+        .scan()
+        .filter(client::column("day").eq(13))
+        .filter(client::column("id").eq(33i64))
+        .start()
+        .unwrap();
+    assert_eq!(
+        one.collect_rows().await.unwrap(),
+        [[Some(Value::Int32(13)), Some(Value::Int64(33)), Some(Value::Double(0.5))]]
+    );
     client.delete_table(table.name()).await.unwrap();
 }
 
@@ -166,8 +203,15 @@ async fn a_table_just_made_is_there_for_every_client_at_once() {
     let clients = [connect().await, connect().await];
     for round in 0..10 {
         let name = unique_name("turns");
-        let [maker, user] = if round % 2 == 0 { [&clients[0], &clients[1]] } else { [&clients[1], &clients[0]] };
-        let made = maker.create_table(&name, small_schema()).hash_partition(&["id"], 2).replicas(1).create().await.unwrap();
+        let [maker, user] =
+            if round % 2 == 0 { [&clients[0], &clients[1]] } else { [&clients[1], &clients[0]] };
+        let made = maker
+            .create_table(&name, small_schema())
+            .hash_partition(&["id"], 2)
+            .replicas(1)
+            .create()
+            .await
+            .unwrap();
         let table = user.open_table(&name).await.expect("a table just made can be opened");
         assert_eq!(table.id(), made.id());
         let row = table.insert().with("id", 1i64).unwrap().with("value", 1).unwrap();
@@ -185,9 +229,16 @@ async fn a_table_made_anew_under_an_old_name_is_another_table() {
     session.apply(row(old)).await.unwrap();
     let other = connect().await;
     other.delete_table(old.name()).await.unwrap();
-    let new = other.create_table(old.name(), small_schema()).hash_partition(&["id"], 2).replicas(1).create().await.unwrap();
+    let new = other
+        .create_table(old.name(), small_schema())
+        .hash_partition(&["id"], 2)
+        .replicas(1)
+        .create()
+        .await
+        .unwrap();
     assert_ne!(new.id(), old.id());
-    let error = session.apply(old.insert().with("id", 2i64).unwrap().with("value", 2).unwrap()).await.unwrap_err();
+    let error =
+        session.apply(old.insert().with("id", 2i64).unwrap().with("value", 2).unwrap()).await.unwrap_err();
     assert!(error.to_string().contains("Not found") && !error.is_timeout(), "{error}");
     assert_eq!(new.scan().start().unwrap().count().await.unwrap(), 0, "nothing went to the new table");
     assert!(client.location_stats().asks < 50, "{:?}", client.location_stats());

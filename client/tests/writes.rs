@@ -24,14 +24,28 @@ async fn auto_sync_tells_at_once_how_each_row_went() {
     assert_eq!(error.into_operation().row().value(0), Some(Value::Int64(1)));
     let missing = test.table.update().with("id", 9i64).unwrap().with("value", 1).unwrap();
     assert!(session.apply(missing).await.unwrap_err().row().unwrap().is_not_found());
-    session.apply(test.table.update_ignore().with("id", 9i64).unwrap().with("value", 1).unwrap()).await.unwrap();
-    session.apply(test.table.insert_ignore().with("id", 1i64).unwrap().with("value", 7).unwrap()).await.unwrap();
+    session
+        .apply(test.table.update_ignore().with("id", 9i64).unwrap().with("value", 1).unwrap())
+        .await
+        .unwrap();
+    session
+        .apply(test.table.insert_ignore().with("id", 1i64).unwrap().with("value", 7).unwrap())
+        .await
+        .unwrap();
     session.apply(test.table.upsert().with("id", 1i64).unwrap().with("value", 8).unwrap()).await.unwrap();
     session.apply(test.table.delete_ignore().with("id", 5i64).unwrap()).await.unwrap();
     let rows = test.table.scan().project(&["id", "value"]).start().unwrap().collect_rows().await.unwrap();
     assert_eq!(rows, [[Some(Value::Int64(1)), Some(Value::Int32(8))]]);
     session.apply(test.table.delete().with("id", 1i64).unwrap()).await.unwrap();
-    assert!(session.apply(test.table.delete().with("id", 1i64).unwrap()).await.unwrap_err().row().unwrap().is_not_found());
+    assert!(
+        session
+            .apply(test.table.delete().with("id", 1i64).unwrap())
+            .await
+            .unwrap_err()
+            .row()
+            .unwrap()
+            .is_not_found()
+    );
     assert_eq!(session.pending_errors(), 0, "sync errors are told, not kept");
     test.delete().await;
 }
@@ -52,7 +66,8 @@ async fn a_manual_session_sends_nothing_before_the_flush_and_gives_errors_in_app
     assert_eq!(*count, 20);
     let errors = session.take_errors();
     assert!(!errors.is_overflowed());
-    let ids: Vec<_> = errors.errors.iter().map(|failure| failure.operation().row().value(0).unwrap()).collect();
+    let ids: Vec<_> =
+        errors.errors.iter().map(|failure| failure.operation().row().value(0).unwrap()).collect();
     assert_eq!(ids, (0..20).map(Value::Int64).collect::<Vec<_>>(), "over four tablets, in apply order");
     session.flush().await.expect("taken errors are told no more");
     assert_eq!(test.table.scan().project(&[]).start().unwrap().count().await.unwrap(), 40);
@@ -62,8 +77,12 @@ async fn a_manual_session_sends_nothing_before_the_flush_and_gives_errors_in_app
 #[tokio::test]
 async fn a_background_session_sends_by_itself_after_its_interval() {
     let test = small_table("interval", 2).await;
-    let session =
-        test.client.session().mode(FlushMode::AutoBackground).flush_interval(Duration::from_millis(50)).build();
+    let session = test
+        .client
+        .session()
+        .mode(FlushMode::AutoBackground)
+        .flush_interval(Duration::from_millis(50))
+        .build();
     session.apply(insert(&test.table, 1)).await.unwrap();
     let written = async {
         while session.pending_operations() > 0 {
@@ -132,7 +151,9 @@ async fn flushes_beside_background_flushes_lose_no_row() {
     assert_eq!(errors.errors.len() as i64, ROWS / 10);
     for failure in &errors.errors {
         assert!(failure.error().is_already_present(), "{failure}");
-        let Some(Value::Int64(id)) = failure.operation().row().value(0) else { panic!("the operation is its own") };
+        let Some(Value::Int64(id)) = failure.operation().row().value(0) else {
+            panic!("the operation is its own")
+        };
         assert_eq!((id / 8) % 10, 8, "row {id} was written twice");
     }
     assert_eq!(test.table.scan().project(&[]).start().unwrap().count().await.unwrap() as i64, ROWS / 10 * 9);
@@ -146,7 +167,10 @@ async fn operations_on_one_row_take_effect_in_the_order_they_were_applied() {
     let session = test.client.session().mode(FlushMode::AutoBackground).buffer_bytes(400).build();
     session.apply(insert(&test.table, 1)).await.unwrap();
     for value in 0..300 {
-        session.apply(test.table.update().with("id", 1i64).unwrap().with("value", value).unwrap()).await.unwrap();
+        session
+            .apply(test.table.update().with("id", 1i64).unwrap().with("value", value).unwrap())
+            .await
+            .unwrap();
     }
     session.apply(test.table.delete().with("id", 1i64).unwrap()).await.unwrap();
     session.apply(test.table.insert().with("id", 1i64).unwrap().with("value", 42).unwrap()).await.unwrap();
@@ -177,8 +201,7 @@ async fn a_row_larger_than_the_buffer_is_refused_with_both_sizes() {
 #[tokio::test]
 async fn the_error_list_is_bounded_and_says_so() {
     let test = small_table("errors", 2).await;
-    let session =
-        test.client.session().mode(FlushMode::AutoBackground).error_buffer_bytes(64 << 10).build();
+    let session = test.client.session().mode(FlushMode::AutoBackground).error_buffer_bytes(64 << 10).build();
     for id in 0..5000 {
         session.apply(insert(&test.table, id % 100)).await.unwrap();
     }
@@ -214,8 +237,13 @@ async fn null_default_empty_and_missing_are_told_apart() {
         Column::new("default", DataType::Int32).default_value(42),
     ];
     let schema = Schema::new(columns, 1).unwrap();
-    let table =
-        client.create_table(unique_name("nulls"), schema).hash_partition(&["id"], 2).replicas(1).create().await.unwrap();
+    let table = client
+        .create_table(unique_name("nulls"), schema)
+        .hash_partition(&["id"], 2)
+        .replicas(1)
+        .create()
+        .await
+        .unwrap();
     let session = client.session().mode(FlushMode::Manual).build();
     let row = |id: i32| table.insert().with("id", id).unwrap().with("must", 0).unwrap();
     let operations = [
@@ -238,8 +266,10 @@ async fn null_default_empty_and_missing_are_told_apart() {
     }
     session.flush().await.unwrap_err();
     let errors = session.take_errors().errors;
-    let found: Vec<_> =
-        errors.iter().map(|failure| (failure.operation().kind(), failure.error().status().unwrap())).collect();
+    let found: Vec<_> = errors
+        .iter()
+        .map(|failure| (failure.operation().kind(), failure.error().status().unwrap()))
+        .collect();
     assert_eq!(
         found,
         [

@@ -52,7 +52,11 @@ impl Batch {
     ///
     /// # Errors
     /// [`ColumnError::NoSuchColumn`].
-    pub fn value<'k>(&self, row: usize, column: impl Into<ColumnKey<'k>>) -> Result<Option<Value>, ColumnError> {
+    pub fn value<'k>(
+        &self,
+        row: usize,
+        column: impl Into<ColumnKey<'k>>,
+    ) -> Result<Option<Value>, ColumnError> {
         let index = self.find(column.into())?;
         Ok(self.block.value(&self.schema, row, index))
     }
@@ -62,7 +66,10 @@ impl Batch {
     ///
     /// # Errors
     /// [`ColumnError`]: no such column, or cells of another type.
-    pub fn fixed<'k, T: Fixed>(&self, column: impl Into<ColumnKey<'k>>) -> Result<FixedColumn<'_, T>, ColumnError> {
+    pub fn fixed<'k, T: Fixed>(
+        &self,
+        column: impl Into<ColumnKey<'k>>,
+    ) -> Result<FixedColumn<'_, T>, ColumnError> {
         let (slice, data_type, key) = self.slice(column.into())?;
         if !T::is_cell_of(data_type) {
             return Err(ColumnError::Type { column: key, data_type });

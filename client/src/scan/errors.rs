@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use net_addr::HostPort;
+use rpc_core::CallError;
 use schema::columnar::BlockError;
 use schema::key::KeyError;
 use schema::{DataType, PredicateError, SchemaError};
@@ -56,7 +57,7 @@ pub enum ScanError {
         /// The table.
         table: String,
         /// What happened.
-        source: MasterError,
+        source: Box<MasterError>,
     },
     /// A tablet server refused, or failed after part of a tablet was read. A fault tolerant scan goes on at another
     /// replica in the latter case.
@@ -67,7 +68,7 @@ pub enum ScanError {
         /// The tablet.
         tablet: String,
         /// What happened.
-        source: AttemptError,
+        source: Box<AttemptError>,
     },
     /// Time ran out for a batch.
     #[error("table '{table}', tablet {tablet}: no batch within {after:?}{}", because(.last))]
@@ -91,7 +92,7 @@ pub enum ScanError {
         /// The tablet server.
         host: HostPort,
         /// What is wrong.
-        source: BlockError,
+        source: Box<BlockError>,
     },
 }
 
@@ -100,8 +101,8 @@ impl ScanError {
     pub fn is_retriable(&self) -> bool {
         match self {
             ScanError::Locate { source, .. } => source.is_retriable(),
-            ScanError::Refused { source: AttemptError::Call { source, .. }, .. } => {
-                source.is_retriable() || source.is_timeout()
+            ScanError::Refused { source, .. } => {
+                source.call_error().is_some_and(|error| error.is_retriable() || error.is_timeout())
             }
             ScanError::TimedOut { .. } => true,
             _ => false,
@@ -112,7 +113,7 @@ impl ScanError {
     pub fn is_timeout(&self) -> bool {
         match self {
             ScanError::Locate { source, .. } => source.is_timeout(),
-            ScanError::Refused { source: AttemptError::Call { source, .. }, .. } => source.is_timeout(),
+            ScanError::Refused { source, .. } => source.call_error().is_some_and(CallError::is_timeout),
             ScanError::TimedOut { .. } => true,
             _ => false,
         }

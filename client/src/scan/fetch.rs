@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use meta_cache::{Reach, Server, Tablet};
 use proto::kudu::tserver::{NewScanRequestPb, ScanRequestPb, ScanResponsePb, ScannerKeepAliveRequestPb};
-use proto::kudu::{ColumnSchemaPb, ColumnarRowBlockPb, OrderMode, ReadMode as WireReadMode, RowwiseRowBlockPb};
+use proto::kudu::{
+    ColumnSchemaPb, ColumnarRowBlockPb, OrderMode, ReadMode as WireReadMode, RowwiseRowBlockPb,
+};
 use proto::methods::tablet_server_service::{Scan, ScannerKeepAlive};
 use rpc_core::{CallError, Response};
 use schema::columnar::BlockError;
@@ -76,7 +78,7 @@ impl Plan {
             if !deadline.pause(backoff.next()).await {
                 return Err(self.timed_out(&tablet, deadline, last));
             }
-            let locate_error = |source| ScanError::Locate { table: self.table.name().to_owned(), source };
+            let locate_error = |source| self.not_located(source);
             if advice == Advice::NewToken {
                 self.table.renew_authz_token(deadline).await.map_err(locate_error)?;
             }
@@ -122,8 +124,7 @@ impl Plan {
                     return fetched.map_err(|error| (error, Advice::GiveUp));
                 }
                 Err(error) => {
-                    let never_ran = advise_scanner(&error) == Advice::SameServer
-                        || matches!(error, AttemptError::Call { source: CallError::Network { sent: false, .. }, .. });
+                    let never_ran = advise_scanner(&error) == Advice::SameServer || was_not_sent(&error);
                     if !never_ran || deadline.is_over() {
                         let advice = advise_scanner(&error);
                         shared.learn(tablet, &scanner.server, advice);
@@ -141,7 +142,8 @@ impl Plan {
     pub(super) async fn keep_alive(&self, scanner: &Scanner) {
         let request = ScannerKeepAliveRequestPb { scanner_id: scanner.id.clone() };
         let spec = CallSpec { deadline: Instant::now() + self.keep_alive, features: &[], request_id: None };
-        let answer = self.table.shared().try_server::<ScannerKeepAlive>(&scanner.server, &request, spec).await;
+        let answer =
+            self.table.shared().try_server::<ScannerKeepAlive>(&scanner.server, &request, spec).await;
         if let Err(error) = answer {
             tracing::debug!(%error, "a scanner could not be kept alive");
         }
@@ -239,7 +241,7 @@ impl Plan {
             table: self.table.name().to_owned(),
             tablet: tablet.id().to_owned(),
             host: server.host_port(),
-            source,
+            source: Box::new(source),
         })?;
         let batch = (block.rows > 0).then(|| Batch::new(self.projection.clone(), block));
         let scanner_id = message.scanner_id.clone().filter(|id| !id.is_empty());
@@ -253,8 +255,13 @@ impl Plan {
         row_block::decode(&self.projection, count, &data, &indirect, false)
     }
 
+    pub(super) fn not_located(&self, source: MasterError) -> ScanError {
+        ScanError::Locate { table: self.table.name().to_owned(), source: Box::new(source) }
+    }
+
     fn refused(&self, tablet: &Tablet, source: AttemptError) -> ScanError {
-        ScanError::Refused { table: self.table.name().to_owned(), tablet: tablet.id().to_owned(), source }
+        let (table, tablet) = (self.table.name().to_owned(), tablet.id().to_owned());
+        ScanError::Refused { table, tablet, source: Box::new(source) }
     }
 
     fn timed_out(&self, tablet: &Tablet, deadline: &Deadline, last: Option<AttemptError>) -> ScanError {
@@ -265,6 +272,10 @@ impl Plan {
             last: last.map(Box::new),
         }
     }
+}
+
+fn was_not_sent(error: &AttemptError) -> bool {
+    matches!(error.call_error(), Some(CallError::Network { sent: false, .. }))
 }
 
 fn read_columnar(block: &ColumnarRowBlockPb, sidecars: &[Bytes]) -> Result<ColumnarBlock, BlockError> {

@@ -60,7 +60,7 @@ async fn scan(plan: &Plan, reader: &mpsc::Sender<Result<Batch, ScanError>>) -> R
         loop {
             let deadline = Deadline::after(plan.timeout);
             let located = plan.table.shared().locate(&plan.table, &key, Reach::Range, &deadline).await;
-            let locate_error = |source| ScanError::Locate { table: plan.table.name().to_owned(), source };
+            let locate_error = |source| plan.not_located(source);
             let end = match located.map_err(locate_error)? {
                 Place::Gap { end } => end,
                 Place::Tablet(tablet) => {

@@ -79,7 +79,9 @@ pub(super) async fn write_batch(
             let table = operations[todo[0]].table().name().to_owned();
             let error = WriteError::TimedOut { table, tablet: UNKNOWN.into(), after: deadline.given(), last };
             let error = Arc::new(error);
-            std::mem::take(&mut todo).into_iter().for_each(|index| outcomes[index] = Some(Err(error.clone())));
+            std::mem::take(&mut todo)
+                .into_iter()
+                .for_each(|index| outcomes[index] = Some(Err(error.clone())));
         }
     }
     let abandoned = |operation: &Operation| {
@@ -156,7 +158,9 @@ async fn sort(
         }
         match group.rows.push(operation.kind(), operation.row()) {
             Ok(()) => group.indexes.push(index),
-            Err(source) => outcomes[index] = Some(Err(Arc::new(WriteError::Encode { table: name(), source }))),
+            Err(source) => {
+                outcomes[index] = Some(Err(Arc::new(WriteError::Encode { table: name(), source })))
+            }
         }
     }
     groups.retain(|group| !group.indexes.is_empty());
@@ -216,7 +220,13 @@ async fn write_group(shared: &Arc<Shared>, group: Group, deadline: Deadline) -> 
                 match shared.try_server::<Write>(&server, &message, spec).await {
                     Ok(answer) => {
                         shared.observe(answer.message.timestamp);
-                        break Ending::Written(read_rows(&answer.message, indexes.len(), &table, &tablet, &server));
+                        break Ending::Written(read_rows(
+                            &answer.message,
+                            indexes.len(),
+                            &table,
+                            &tablet,
+                            &server,
+                        ));
                     }
                     Err(error) => {
                         shared.learn(&tablet, &server, advise_writer(&error));
@@ -252,14 +262,23 @@ async fn write_group(shared: &Arc<Shared>, group: Group, deadline: Deadline) -> 
                 break Ending::Failed(timed_out(&table, &tablet, &deadline, last));
             }
             Err(source) => {
-                break Ending::Failed(Arc::new(WriteError::Locate { table: table.name().to_owned(), source }));
+                break Ending::Failed(Arc::new(WriteError::Locate {
+                    table: table.name().to_owned(),
+                    source,
+                }));
             }
         }
     };
     (indexes, ending)
 }
 
-fn read_rows(answer: &WriteResponsePb, rows: usize, table: &Table, tablet: &Tablet, server: &Server) -> Vec<Outcome> {
+fn read_rows(
+    answer: &WriteResponsePb,
+    rows: usize,
+    table: &Table,
+    tablet: &Tablet,
+    server: &Server,
+) -> Vec<Outcome> {
     let mut outcomes = vec![Ok(()); rows];
     for failed in &answer.per_row_errors {
         let index = usize::try_from(failed.row_index).ok();
@@ -277,7 +296,12 @@ fn read_rows(answer: &WriteResponsePb, rows: usize, table: &Table, tablet: &Tabl
     outcomes
 }
 
-fn timed_out(table: &Table, tablet: &Tablet, deadline: &Deadline, last: Option<AttemptError>) -> Arc<WriteError> {
+fn timed_out(
+    table: &Table,
+    tablet: &Tablet,
+    deadline: &Deadline,
+    last: Option<AttemptError>,
+) -> Arc<WriteError> {
     Arc::new(WriteError::TimedOut {
         table: table.name().to_owned(),
         tablet: tablet.id().to_owned(),

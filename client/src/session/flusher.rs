@@ -49,8 +49,15 @@ async fn next_batch(session: &Inner) -> Option<Vec<Pending>> {
         let due_at = {
             let mut state = session.state.lock();
             let in_background = session.options.mode == FlushMode::AutoBackground;
-            if state.is_closing && !in_background && !state.waiting.is_empty() && state.flush_upto <= state.taken {
-                tracing::warn!(count = state.waiting.len(), "a session was dropped with rows that were never flushed");
+            if state.is_closing
+                && !in_background
+                && !state.waiting.is_empty()
+                && state.flush_upto <= state.taken
+            {
+                tracing::warn!(
+                    count = state.waiting.len(),
+                    "a session was dropped with rows that were never flushed"
+                );
                 state.waiting.clear();
             }
             if state.waiting.is_empty() && state.is_closing {

@@ -7,36 +7,37 @@ use client::schema::{Column, DataType, Schema};
 use client::{Client, Session, Table};
 
 /// Where the master of the cluster under test listens: a running cluster's when `NYALA_TEST_MASTER` names one.
-pub async fn master_address() -> String {
+pub(crate) async fn master_address() -> String {
     std::env::var("NYALA_TEST_MASTER").expect("NYALA_TEST_MASTER names the master of a running cluster")
 }
 
-pub async fn connect() -> Client {
+pub(crate) async fn connect() -> Client {
     Client::connect(master_address().await).await.expect("the cluster under test is up")
 }
 
 /// A table of a test's own, deleted at its end. A test that fails leaves it for inspection.
-pub struct TestTable {
-    pub client: Client,
-    pub table: Table,
+pub(crate) struct TestTable {
+    pub(crate) client: Client,
+    pub(crate) table: Table,
 }
 
 impl TestTable {
-    pub async fn delete(self) {
+    pub(crate) async fn delete(self) {
         self.client.delete_table(self.table.name()).await.expect("the test's own table can be deleted");
     }
 }
 
 /// A name that no other test, and no earlier run, has.
-pub fn unique_name(test: &str) -> String {
+pub(crate) fn unique_name(test: &str) -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let (count, process) = (COUNT.fetch_add(1, Ordering::Relaxed), std::process::id());
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_micros();
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_micros();
     format!("client_test_{test}_{process}_{now}_{count}")
 }
 
 /// `id` INT64 key, `value` INT32, `text` STRING nullable.
-pub fn small_schema() -> Schema {
+pub(crate) fn small_schema() -> Schema {
     let columns = vec![
         Column::new("id", DataType::Int64),
         Column::new("value", DataType::Int32),
@@ -46,7 +47,7 @@ pub fn small_schema() -> Schema {
 }
 
 /// A table of [`small_schema`] in this many tablets (1 or more).
-pub async fn small_table(test: &str, tablets: u32) -> TestTable {
+pub(crate) async fn small_table(test: &str, tablets: u32) -> TestTable {
     let client = connect().await;
     let mut table = client.create_table(unique_name(test), small_schema()).replicas(1).range_columns(&[]);
     if tablets > 1 {
@@ -57,7 +58,7 @@ pub async fn small_table(test: &str, tablets: u32) -> TestTable {
 }
 
 /// Inserts `id` = 0..rows, `value` = id, `text` = "row <id>", NULL for every tenth.
-pub async fn fill(session: &Session, table: &Table, rows: i64) {
+pub(crate) async fn fill(session: &Session, table: &Table, rows: i64) {
     for id in 0..rows {
         let row = table.insert().with("id", id).unwrap().with("value", id as i32).unwrap();
         let row = if id % 10 == 0 { row.with_null("text") } else { row.with("text", format!("row {id}")) };

@@ -1,0 +1,292 @@
+//! What a session does when servers are busy, gone, moved or silent.
+
+mod fake;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use client::{Client, FlushMode, Operation, Table};
+use fake::{FakeMaster, FakeServer, FakeTablet, Reply, World, write_error, written};
+use rpc_core::{RequestId, ServerOptions};
+
+const NOT_FOUND: i32 = 1;
+const ILLEGAL_STATE: i32 = 9;
+const UNKNOWN_ERROR: i32 = 1;
+const TABLET_NOT_FOUND: i32 = 6;
+
+fn world_of(servers: &[&FakeServer], tablets: Vec<FakeTablet>) -> World {
+    let servers = servers.iter().map(|server| ("127.0.0.1".to_owned(), server.port(), None)).collect();
+    World { servers, tablets }
+}
+
+fn row(table: &Table, id: i64) -> Operation {
+    table.insert().with("id", id).unwrap()
+}
+
+/// A server that answers writes by a script, given how many came before, and keeps their request ids.
+fn scripted(
+    script: impl Fn(usize) -> Reply + Send + Sync + 'static,
+) -> (FakeServer, Arc<Mutex<Vec<RequestId>>>) {
+    let ids = Arc::new(Mutex::new(Vec::new()));
+    let server = {
+        let ids = ids.clone();
+        FakeServer::start(move |request| {
+            assert_eq!(request.method(), "Write");
+            let mut ids = ids.lock().unwrap();
+            ids.push(request.request_id().expect("writes carry request ids").clone());
+            script(ids.len() - 1)
+        })
+    };
+    (server, ids)
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again_under_the_same_request_id() {
+    let (server, ids) = scripted(|earlier| if earlier < 5 { Reply::busy() } else { written() });
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("t", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    client.session().build().apply(row(&table, 1)).await.expect("busy is not for ever");
+    let ids = ids.lock().unwrap();
+    assert_eq!(ids.len(), 6);
+    assert!(ids.iter().all(|id| id.client_id == client.client_id() && id.seq_no == ids[0].seq_no));
+    assert_eq!(ids.iter().map(|id| id.attempt_no).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(master.calls("GetTableLocations"), 1, "the location was right all the time");
+}
+
+#[tokio::test]
+async fn many_clients_of_a_server_with_a_full_queue_all_get_through() {
+    // One worker, a queue of one: a second and a third call at the same time are refused.
+    let busy = Arc::new(AtomicUsize::new(0));
+    let refused = Arc::new(AtomicUsize::new(0));
+    let server = {
+        let (busy, refused) = (busy.clone(), refused.clone());
+        FakeServer::start(move |_| {
+            if busy.fetch_add(1, Ordering::SeqCst) > 1 {
+                busy.fetch_sub(1, Ordering::SeqCst);
+                refused.fetch_add(1, Ordering::SeqCst);
+                return Reply::busy();
+            }
+            let busy = busy.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                busy.fetch_sub(1, Ordering::SeqCst);
+            });
+            let Reply::Message(message) = written() else { unreachable!() };
+            Reply::Later(Duration::from_millis(20), message)
+        })
+    };
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("t", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let writes: Vec<_> = (0..50)
+        .map(|id| {
+            let (session, row) = (client.session().build(), row(&table, id));
+            tokio::spawn(async move { session.apply(row).await })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap().expect("backing off helps");
+    }
+    assert!(refused.load(Ordering::SeqCst) > 0, "the queue was full at times");
+}
+
+#[tokio::test]
+async fn a_write_without_answer_is_tried_again_under_the_same_request_id() {
+    let (server, ids) = scripted(|earlier| if earlier == 0 { Reply::Silence } else { written() });
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("t", 0)]));
+    let client =
+        Client::builder(master.address()).rpc_timeout(Duration::from_millis(200)).connect().await.unwrap();
+    let table = client.open_table("fake").await.unwrap();
+    client.session().build().apply(row(&table, 1)).await.expect("the second try is answered");
+    client.session().build().apply(row(&table, 2)).await.unwrap();
+    let ids = ids.lock().unwrap();
+    assert_eq!((ids[0].seq_no, ids[0].attempt_no), (ids[1].seq_no, 0));
+    assert_eq!((ids[1].attempt_no, ids[2].attempt_no), (1, 0));
+    assert_eq!(ids[2].seq_no, ids[1].seq_no + 1);
+    assert_eq!(ids[2].first_incomplete_seq_no, ids[2].seq_no, "nothing older is open");
+}
+
+#[tokio::test]
+async fn calls_to_a_stopped_server_end_at_their_deadline_and_late_answers_do_no_harm() {
+    let Reply::Message(late) = written() else { unreachable!() };
+    let (server, _) = scripted(move |earlier| match earlier {
+        0..100 => Reply::Later(Duration::from_millis(700), late.clone()),
+        _ => written(),
+    });
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("t", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    client.session().timeout(Duration::from_millis(1)).build().apply(row(&table, -1)).await.unwrap_err();
+    let started = Instant::now();
+    let text = "x".repeat(64 << 10);
+    let writes: Vec<_> = (0..100)
+        .map(|id| {
+            let session = client.session().timeout(Duration::from_millis(20)).build();
+            let row = row(&table, id).with("text", text.clone()).unwrap();
+            tokio::spawn(async move { session.apply(row).await })
+        })
+        .collect();
+    for write in writes {
+        let error = write.await.unwrap().unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        assert!(error.to_string().contains("127.0.0.1"), "names the host: {error}");
+    }
+    assert!(started.elapsed() < Duration::from_millis(650), "took {:?}", started.elapsed());
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let connections = server.connections();
+    client.session().build().apply(row(&table, 1000)).await.expect("the connection is still good");
+    assert_eq!(server.connections(), connections, "and is the same one");
+}
+
+#[tokio::test]
+async fn an_idle_connection_that_the_server_closed_is_replaced_without_a_word() {
+    let ids = Arc::new(AtomicUsize::new(0));
+    let server = {
+        let ids = ids.clone();
+        let options =
+            ServerOptions { keepalive: Some(Duration::from_millis(200)), ..ServerOptions::default() };
+        FakeServer::start_at("127.0.0.1:0".parse().unwrap(), options, move |_| {
+            ids.fetch_add(1, Ordering::SeqCst);
+            written()
+        })
+    };
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("t", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let session = client.session().build();
+    session.apply(row(&table, 1)).await.unwrap();
+    let closed = async {
+        while server.connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), closed).await.expect("the server closes idle connections");
+    session.apply(row(&table, 2)).await.expect("the user does not see the reconnect");
+    assert_eq!(ids.load(Ordering::SeqCst), 2);
+    assert_eq!(master.calls("GetTableLocations"), 1, "nothing was taken for failed");
+}
+
+#[tokio::test]
+async fn a_follower_sends_the_writer_to_the_new_leader() {
+    let (old, _) = scripted(|_| write_error(UNKNOWN_ERROR, ILLEGAL_STATE));
+    let (new, ids) = scripted(|_| written());
+    let both = |leader: usize| FakeTablet { servers: vec![leader, 1 - leader], ..FakeTablet::whole("t", 0) };
+    let master = FakeMaster::start(world_of(&[&old, &new], vec![both(0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let session = client.session().build();
+    let change = {
+        let world = master.world.clone();
+        let both = both(1);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            world.lock().unwrap().tablets = vec![both];
+        })
+    };
+    session.apply(row(&table, 1)).await.expect("the new leader is found");
+    change.await.unwrap();
+    assert_eq!(ids.lock().unwrap().len(), 1);
+    assert!(ids.lock().unwrap()[0].attempt_no > 0, "still the same request");
+}
+
+#[tokio::test]
+async fn rows_of_a_tablet_that_is_gone_go_where_they_belong_now() {
+    let (server, ids) = scripted(|earlier| match earlier {
+        1 => write_error(TABLET_NOT_FOUND, NOT_FOUND),
+        _ => written(),
+    });
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("old", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    client.session().build().apply(row(&table, 0)).await.expect("the old tablet takes it, and is remembered");
+    let session = client.session().mode(FlushMode::Manual).build();
+    for id in -2..2 {
+        session.apply(row(&table, id)).await.unwrap();
+    }
+    // One old tablet becomes two, with a gap for row 1 and above.
+    let key = |id: i64| ((id as u64) ^ (1 << 63)).to_be_bytes().to_vec();
+    let lower = FakeTablet { end: key(0), ..FakeTablet::whole("low", 0) };
+    let upper = FakeTablet { start: key(0), end: key(1), ..FakeTablet::whole("high", 0) };
+    master.world.lock().unwrap().tablets = vec![lower, upper];
+    session.flush().await.unwrap_err();
+    let errors = session.take_errors().errors;
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].to_string().contains("no range partition"), "{}", errors[0]);
+    let ids = ids.lock().unwrap();
+    assert_eq!(ids.len(), 4, "once to the old tablet, once to each new one");
+    assert!(ids[2].seq_no != ids[1].seq_no && ids[3].seq_no != ids[1].seq_no);
+    assert!(master.calls("GetTableLocations") < 10);
+}
+
+#[tokio::test]
+async fn a_tablet_that_stays_lost_is_not_looked_up_for_ever() {
+    let (server, ids) = scripted(|_| write_error(TABLET_NOT_FOUND, NOT_FOUND));
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("lost", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let session = client.session().timeout(Duration::from_secs(3)).build();
+    let error = session.apply(row(&table, 1)).await.unwrap_err();
+    assert!(error.is_timeout() && error.to_string().contains("lost"), "{error}");
+    assert!(master.calls("GetTableLocations") < 50 && ids.lock().unwrap().len() < 50);
+}
+
+#[tokio::test]
+async fn a_dead_unix_socket_gives_way_to_tcp_within_the_same_try() {
+    let (server, ids) = scripted(|_| written());
+    let servers = vec![("127.0.0.1".to_owned(), server.port(), Some("@kudu-nobody-listens-here".to_owned()))];
+    let master = FakeMaster::start(World { servers, tablets: vec![FakeTablet::whole("t", 0)] });
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let session = client.session().build();
+    for id in 0..3 {
+        session.apply(row(&table, id)).await.expect("TCP stands in");
+    }
+    let stats = client.location_stats();
+    assert_eq!((stats.unix_fallbacks, stats.unix_chosen, stats.tcp_chosen), (1, 1, 3), "{stats:?}");
+    assert_eq!(ids.lock().unwrap().len(), 3);
+    assert_eq!(master.calls("GetTableLocations"), 1, "the replica did not count as failed");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_yet_is_waited_for() {
+    let port = FakeServer::start(|_| written()).port();
+    let servers = vec![("127.0.0.1".to_owned(), port, None)];
+    let master = FakeMaster::start(World { servers, tablets: vec![FakeTablet::whole("t", 0)] });
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        let address = format!("127.0.0.1:{port}").parse().unwrap();
+        FakeServer::start_at(address, ServerOptions::default(), |_| written())
+    });
+    client.session().build().apply(row(&table, 1)).await.expect("it comes up within the deadline");
+    late.join().unwrap().stop();
+}
+
+#[tokio::test]
+async fn nothing_more_is_asked_of_a_server_that_refuses_for_good() {
+    const MISMATCHED_SCHEMA: i32 = 5;
+    const INVALID_ARGUMENT: i32 = 4;
+    let (server, ids) = scripted(|_| write_error(MISMATCHED_SCHEMA, INVALID_ARGUMENT));
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("t", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let session = client.session().mode(FlushMode::Manual).build();
+    for id in 0..3 {
+        session.apply(row(&table, id)).await.unwrap();
+    }
+    session.flush().await.unwrap_err();
+    let errors = session.take_errors().errors;
+    assert_eq!(errors.len(), 3, "each row of the request failed");
+    for (id, failure) in errors.iter().enumerate() {
+        assert_eq!(failure.operation().row().value(0), Some((id as i64).into()));
+        let text = failure.to_string();
+        assert!(
+            text.contains("MISMATCHED_SCHEMA") && text.contains("127.0.0.1") && text.contains("fake"),
+            "{text}"
+        );
+    }
+    assert_eq!(ids.lock().unwrap().len(), 1);
+}
