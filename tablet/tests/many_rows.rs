@@ -169,7 +169,7 @@ fn readers_see_whole_batches_while_a_writer_writes() {
         while !done.load(Ordering::Acquire) {
             let mut all = keys(&tablet, ScanSpec::default(), 1 << 20);
             all.sort_unstable();
-            assert!(all.len() >= last && all.len() % 100 == 0);
+            assert!(all.len() >= last && all.len().is_multiple_of(100));
             last = all.len();
             assert!(all.into_iter().eq(0..last as i32));
         }

@@ -33,10 +33,12 @@ impl TabletServer {
     /// [`StartError`]: an address in use, or a system out of threads.
     pub fn start(options: TserverOptions) -> Result<Self, StartError> {
         let rpc = &options.rpc;
-        let mut limits = ServerOptions::default();
-        limits.max_message_size = u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX);
-        limits.negotiation_timeout = rpc.negotiation_timeout;
-        limits.keepalive = rpc.keepalive;
+        let limits = ServerOptions {
+            max_message_size: u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX),
+            negotiation_timeout: rpc.negotiation_timeout,
+            keepalive: rpc.keepalive,
+            ..ServerOptions::default()
+        };
         let mut builder = Server::builder()
             .name("TabletServer")
             .reactors(rpc.reactors)

@@ -6,7 +6,7 @@ pub(crate) fn get(bitmap: &[u8], bit: usize) -> bool {
 
 /// Appends one bit to a bitmap of `len` bits.
 pub(crate) fn push(bitmap: &mut Vec<u8>, len: usize, value: bool) {
-    if len % 8 == 0 {
+    if len.is_multiple_of(8) {
         bitmap.push(0);
     }
     if value {

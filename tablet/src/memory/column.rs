@@ -226,7 +226,7 @@ impl ColumnBuffer {
 /// `len` cells of a sealed column from row `start` on: fixed cells and string content are shared, not copied.
 pub(crate) fn slice(layout: Layout, column: &ColumnData, start: usize, len: usize) -> ColumnData {
     let non_null = column.non_null.as_ref().map(|bitmap| {
-        if start % 8 == 0 {
+        if start.is_multiple_of(8) {
             return bitmap.slice(start / 8..(start + len).div_ceil(8));
         }
         let mut shifted = Vec::with_capacity(len.div_ceil(8));

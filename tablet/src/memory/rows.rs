@@ -103,7 +103,7 @@ impl Rows {
     /// Appends a row version; `source(column)` says where each cell comes from. Timestamps must not fall.
     pub(crate) fn append<'a>(&mut self, timestamp: u64, source: impl Fn(usize) -> Source<'a>) {
         let filled = self.tail.rows as usize;
-        if filled >= CHUNK_ROWS || (filled % 256 == 0 && self.tail.bytes() >= CHUNK_BYTES) {
+        if filled >= CHUNK_ROWS || (filled.is_multiple_of(256) && self.tail.bytes() >= CHUNK_BYTES) {
             self.seal();
         }
         let start = self.tail.start;

@@ -44,11 +44,12 @@ impl<'a> BlockBuilder<'a> {
     /// Adds neighbouring rows.
     pub(crate) fn add_range(&mut self, chunk: &'a Arc<Chunk>, start: usize, len: usize) {
         self.count(chunk, start, len);
-        if let Some(run) = &mut self.run {
-            if Arc::ptr_eq(run.chunk, chunk) && run.start + run.len == start {
-                run.len += len;
-                return;
-            }
+        if let Some(run) = &mut self.run
+            && Arc::ptr_eq(run.chunk, chunk)
+            && run.start + run.len == start
+        {
+            run.len += len;
+            return;
         }
         self.flush();
         self.run = Some(Run { chunk, start, len });
@@ -56,10 +57,11 @@ impl<'a> BlockBuilder<'a> {
 
     /// Adds single rows of one chunk.
     pub(crate) fn add_rows(&mut self, chunk: &'a Arc<Chunk>, rows: &[u32]) {
-        if let [first, .., last] | [first @ last] = rows {
-            if (last.wrapping_sub(*first)) as usize == rows.len() - 1 && rows.is_sorted() {
-                return self.add_range(chunk, *first as usize, rows.len());
-            }
+        if let [first, .., last] | [first @ last] = rows
+            && (last.wrapping_sub(*first)) as usize == rows.len() - 1
+            && rows.is_sorted()
+        {
+            return self.add_range(chunk, *first as usize, rows.len());
         }
         for &row in rows {
             self.count(chunk, row as usize, 1);
