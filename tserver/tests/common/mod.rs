@@ -1,6 +1,7 @@
 //! A tablet server without masters, and a client that speaks the bare protocol.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(clippy::result_large_err, reason = "CallError tells much, and tests do not mind")]
 
 use std::time::Duration;
 
