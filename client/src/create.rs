@@ -193,7 +193,8 @@ impl TableCreator {
     /// Makes the table and opens it.
     ///
     /// # Errors
-    /// [`CreateTableError`]. Cancelled, the table may or may not come to be.
+    /// [`CreateTableError`]. When the answer to a first try gets lost, the second one may find the name taken by the table
+    /// that the first made. Cancelled, the table may or may not come to be.
     pub async fn create(self) -> Result<Table, CreateTableError> {
         let deadline = Deadline::after(self.timeout);
         let (request, features) = self.request()?;

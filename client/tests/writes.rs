@@ -113,7 +113,7 @@ async fn a_dropped_background_session_still_writes_what_waits() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flushes_beside_background_flushes_lose_no_row() {
-    const ROWS: i64 = 20_000;
+    const ROWS: i64 = 100_000;
     let test = small_table("race", 4).await;
     let session = test.client.session().mode(FlushMode::AutoBackground).buffer_bytes(256 << 10).build();
     let flusher = {
@@ -201,16 +201,16 @@ async fn a_row_larger_than_the_buffer_is_refused_with_both_sizes() {
 #[tokio::test]
 async fn the_error_list_is_bounded_and_says_so() {
     let test = small_table("errors", 2).await;
-    let session = test.client.session().mode(FlushMode::AutoBackground).error_buffer_bytes(64 << 10).build();
-    for id in 0..5000 {
+    let session = test.client.session().mode(FlushMode::AutoBackground).error_buffer_bytes(1 << 20).build();
+    for id in 0..50_000 {
         session.apply(insert(&test.table, id % 100)).await.unwrap();
     }
     assert!(session.flush().await.is_err());
-    assert_eq!(session.pending_errors(), 4900);
+    assert_eq!(session.pending_errors(), 49_900);
     let errors = session.take_errors();
     assert!(errors.is_overflowed());
-    assert!(errors.errors.len() < 500 && !errors.errors.is_empty(), "{} kept", errors.errors.len());
-    assert_eq!(errors.errors.len() as u64 + errors.dropped, 4900);
+    assert!(errors.errors.len() < 5000 && !errors.errors.is_empty(), "{} kept", errors.errors.len());
+    assert_eq!(errors.errors.len() as u64 + errors.dropped, 49_900);
     assert_eq!(session.pending_errors(), 0);
     test.delete().await;
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use client::Client;
 use client::net_addr::Resolver;
 use client::schema::{Column, DataType, Schema};
@@ -29,6 +30,7 @@ use rpc_core::{
 /// What a fake does with a call.
 pub(crate) enum Reply {
     Message(Vec<u8>),
+    WithSidecars(Vec<u8>, Vec<Bytes>),
     Error(RpcErrorCode),
     /// No answer, ever.
     Silence,
@@ -55,6 +57,7 @@ impl InboundHandler for Handler {
         let (request, responder) = call.split();
         match (self.0)(&request) {
             Reply::Message(message) => responder.respond(message.into(), Vec::new()),
+            Reply::WithSidecars(message, sidecars) => responder.respond(message.into(), sidecars),
             Reply::Error(code) => responder.fail(RemoteError::new(code, "said the fake")),
             // A responder that is dropped answers by itself.
             Reply::Silence => std::mem::forget(responder),
