@@ -156,7 +156,7 @@ impl<M: Method> CallBuilder<M> {
             Ok(reply) => reply,
             Err(failure) => {
                 return Err(match failure {
-                    Failure::Remote(error) => CallError::Remote { peer, method, error },
+                    Failure::Remote(error) => CallError::Remote { peer, method, error: Box::new(error) },
                     Failure::ErrorStatus(error) => {
                         CallError::BadResponse { peer, method, source: ResponseDefect::ErrorStatus(error) }
                     }

@@ -186,3 +186,36 @@ fn connections_spread_over_reactors_whatever_their_addresses() {
         eventually("all are gone", || rig.connections() == 0);
     }
 }
+
+#[tokio::test]
+async fn a_full_accept_queue_delays_a_call_and_does_not_fail_it() {
+    use socket2::{Domain, Socket, Type};
+    let address: net_addr::SockAddr = format!("@nyala-test-full-{}", std::process::id()).parse().unwrap();
+    let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    listener.bind(&address.to_socket2().unwrap()).unwrap();
+    listener.listen(0).unwrap();
+    // Fill the queue: a unix socket that does not block is refused then, and must come again by itself.
+    let mut waiting = Vec::new();
+    loop {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        match socket.connect(&address.to_socket2().unwrap()) {
+            Ok(()) => waiting.push(socket),
+            Err(error) => break assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+        }
+    }
+    let pool = rpc_core::ReactorPool::start("test", 1).unwrap();
+    let handler: Arc<dyn rpc_core::InboundHandler> =
+        Arc::new(|call: rpc_core::InboundCall| call.split().1.respond(Bytes::new(), Vec::new()));
+    let acceptor = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        for _ in 0..=waiting.len() {
+            let (socket, _) = listener.accept().unwrap();
+            pool.adopt(socket, handler.clone(), Arc::default()).unwrap();
+        }
+        pool
+    });
+    let proxy = Proxy::new(&messenger(), address, "h");
+    proxy.call::<Echo>(&Bytes::new()).timeout(LONG).send().await.unwrap();
+    drop(acceptor.join().unwrap());
+}

@@ -108,6 +108,18 @@ async fn errors_come_back_and_the_connection_stays() {
 }
 
 #[tokio::test]
+async fn a_handler_that_panics_costs_its_connection_only() {
+    let rig = Rig::start(1, ServerOptions::default());
+    let [one, other] = rig.proxies(&messenger());
+    other.call::<Echo>(&Bytes::new()).send().await.unwrap();
+    let error = one.call::<Panic>(&Bytes::new()).timeout(LONG).send().await.unwrap_err();
+    assert!(matches!(error, CallError::Network { sent: true, .. }), "{error}");
+    other.call::<Echo>(&Bytes::new()).send().await.unwrap();
+    one.call::<Echo>(&Bytes::new()).send().await.unwrap();
+    assert_eq!((rig.accepted(), rig.connections()), (3, 2));
+}
+
+#[tokio::test]
 async fn a_late_answer_is_dropped_and_the_connection_stays() {
     let rig = Rig::start(1, ServerOptions::default());
     let proxy = &rig.proxies(&messenger())[0];

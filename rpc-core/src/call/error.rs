@@ -21,7 +21,7 @@ pub enum CallError {
         /// The method called.
         method: &'static str,
         /// What the server said.
-        error: RemoteError,
+        error: Box<RemoteError>,
     },
     /// The deadline passed. The server may or may not have run the call.
     #[error("{method} to {peer} timed out after {timeout:?} ({stage})")]
@@ -113,7 +113,7 @@ impl CallError {
     /// The server's own words, if it sent any (in negotiation, too).
     pub fn remote(&self) -> Option<&RemoteError> {
         match self {
-            Self::Remote { error, .. } => Some(error),
+            Self::Remote { error, .. } => Some(error.as_ref()),
             Self::Negotiation { source, .. } => source.remote(),
             _ => None,
         }

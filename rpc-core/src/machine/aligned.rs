@@ -6,7 +6,7 @@ use bytes::Bytes;
 pub(crate) const ALIGNMENT: usize = 64;
 
 /// A buffer that is filled from front to back. It takes memory as bytes arrive, so that a length which a peer only
-/// claims costs at most [`FIRST`] bytes.
+/// claims costs little.
 #[derive(Debug)]
 pub(crate) struct AlignedBuffer {
     data: Vec<u8>,
@@ -16,9 +16,10 @@ pub(crate) struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    pub(crate) fn new(len: usize) -> Self {
+    /// Room for `len` bytes, `eager` of them at once.
+    pub(crate) fn new(len: usize, eager: usize) -> Self {
         let mut buffer = Self { data: Vec::new(), start: 0, filled: 0, len };
-        buffer.allocate(len.min(FIRST));
+        buffer.allocate(len.min(eager.max(1)));
         buffer
     }
 
@@ -82,18 +83,17 @@ impl AsRef<[u8]> for AlignedBuffer {
     }
 }
 
-/// Taken at once for what a peer announces; more only as bytes come.
-const FIRST: usize = 4 << 20;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIRST: usize = 1 << 20;
 
     #[test]
     fn content_is_aligned_and_whole_at_any_size() {
         for len in [0usize, 1, 63, 64, 65, 70_000, FIRST - 1, FIRST, FIRST + 1, 3 * FIRST + 17] {
             let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
-            let mut buffer = AlignedBuffer::new(len);
+            let mut buffer = AlignedBuffer::new(len, FIRST);
             for piece in bytes.chunks(1_000_003) {
                 buffer.fill(piece);
             }
@@ -106,13 +106,13 @@ mod tests {
 
     #[test]
     fn a_claimed_length_takes_little_memory() {
-        let buffer = AlignedBuffer::new(1 << 30);
+        let buffer = AlignedBuffer::new(1 << 30, FIRST);
         assert!(buffer.data.capacity() <= FIRST + 2 * ALIGNMENT);
     }
 
     #[test]
     fn no_more_than_the_length_is_taken() {
-        let mut buffer = AlignedBuffer::new(3);
+        let mut buffer = AlignedBuffer::new(3, FIRST);
         buffer.fill(b"abcdef");
         assert_eq!((buffer.missing(), buffer.room().len()), (0, 0));
         assert_eq!(buffer.freeze(), "abc");

@@ -140,7 +140,7 @@ impl<T> ClientConnection<T> {
             negotiation,
             negotiation_deadline: now.checked_add(options.negotiation_timeout).unwrap_or(now),
             open: false,
-            inbox: Inbox::new(options.max_message_size),
+            inbox: Inbox::new(options.max_message_size, EAGER),
             outbox,
             events: VecDeque::new(),
             calls: HashMap::default(),
@@ -430,3 +430,7 @@ fn next_id(id: i32) -> i32 {
 
 /// Calls beyond this many bytes in front of the socket stay queued, where they can be cancelled.
 const HIGH_WATER: usize = 64 << 10;
+
+/// Memory taken at once for a piece that a server announces; more only as its bytes come. Columns of a scan mostly fit,
+/// so that they are not copied while they grow.
+const EAGER: usize = 8 << 20;

@@ -56,6 +56,7 @@ pub(crate) enum Plan {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     limit: u32,
+    eager: usize,
     big: Option<Big>,
 }
 
@@ -66,8 +67,9 @@ enum Big {
 }
 
 impl Inbox {
-    pub(crate) fn new(limit: u32) -> Self {
-        Self { limit, big: None }
+    /// Frames may be `limit` bytes long; for a piece that is announced, `eager` bytes of memory are taken at once.
+    pub(crate) fn new(limit: u32, eager: usize) -> Self {
+        Self { limit, eager, big: None }
     }
 
     /// Is a big frame under way? (Of small ones the read buffer holds the beginning.)
@@ -132,7 +134,8 @@ impl Inbox {
                     let starts = offsets.iter().map(|offset| usize::try_from(*offset).unwrap_or(usize::MAX));
                     let ends = starts.clone().chain([main_len]);
                     let pieces = [0].into_iter().chain(starts).zip(ends);
-                    let pieces = pieces.map(|(start, end)| AlignedBuffer::new(end.saturating_sub(start)));
+                    let pieces =
+                        pieces.map(|(start, end)| AlignedBuffer::new(end.saturating_sub(start), self.eager));
                     Big::Keep { header, done: Vec::new(), pieces: pieces.collect() }
                 }
             });
@@ -200,7 +203,7 @@ mod tests {
         let (bytes, offsets) = wire(&frames);
         for (cut, direct) in [(1, true), (997, true), (997, false), (65_536, true), (usize::MAX, false)] {
             let (mut inbox, mut buffer, mut seen, mut rest) =
-                (Inbox::new(1 << 20), BytesMut::new(), 0, &bytes[..]);
+                (Inbox::new(1 << 20, 1 << 15), BytesMut::new(), 0, &bytes[..]);
             while !rest.is_empty() || !buffer.is_empty() {
                 let mut count = cut.min(rest.len());
                 match inbox.direct().filter(|_| direct && buffer.is_empty()) {
@@ -239,7 +242,7 @@ mod tests {
     #[test]
     fn a_discarded_frame_takes_no_memory_and_leaves_the_next_alone() {
         let (bytes, _) = wire(&[(500_000, vec![]), (3, vec![])]);
-        let (mut inbox, mut buffer, mut seen) = (Inbox::new(1 << 20), BytesMut::new(), 0);
+        let (mut inbox, mut buffer, mut seen) = (Inbox::new(1 << 20, 1 << 15), BytesMut::new(), 0);
         for piece in bytes.chunks(1000) {
             buffer.extend_from_slice(piece);
             while let Some(frame) = inbox.next(&mut buffer, |_| Ok(Plan::Discard)).unwrap() {

@@ -12,6 +12,7 @@ use super::inbox::{Inbox, Incoming, Plan};
 use super::outbox::Outbox;
 use crate::call::{Answer, RemoteError, RequestId, RpcErrorCode};
 use crate::negotiate::server::{Refusal, ServerNegotiation};
+use crate::negotiate::subnet;
 use crate::wire::FrameError;
 use crate::wire::header::{RequestHeader, ResponseHeader};
 use crate::wire::preface::{self, PREFACE, PrefaceError};
@@ -99,10 +100,11 @@ enum Stage {
 impl ServerConnection {
     /// A connection just accepted from `peer`.
     pub fn new(options: Arc<ServerOptions>, peer: SockAddr, now: Instant) -> Self {
-        let negotiation = ServerNegotiation::new(peer, options.trusted_subnets.clone());
+        let trusted = subnet::trusts(&options.trusted_subnets, &peer);
+        let negotiation = ServerNegotiation::new(peer, trusted);
         let deadline = now.checked_add(options.negotiation_timeout).unwrap_or(now);
         Self {
-            inbox: Inbox::new(options.max_message_size),
+            inbox: Inbox::new(options.max_message_size, EAGER),
             options,
             stage: Stage::Preface(negotiation, deadline),
             outbox: Outbox::default(),
@@ -249,6 +251,7 @@ impl ServerConnection {
     /// earlier, except when negotiation ends or the last call is answered.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.stage {
+            _ if self.closing.is_some() => None,
             Stage::Preface(_, deadline) | Stage::Negotiation(_, deadline) => Some(*deadline),
             Stage::Open if self.is_idle() => self.last_activity.checked_add(self.options.keepalive?),
             Stage::Open => None,
@@ -286,3 +289,6 @@ impl ServerConnection {
 fn plan(header: &[u8]) -> Result<Plan, FrameError> {
     Ok(Plan::Keep(RequestHeader::decode(header)?.sidecar_offsets))
 }
+
+/// Memory taken at once for a piece that a client announces; more only as its bytes come.
+const EAGER: usize = 256 << 10;

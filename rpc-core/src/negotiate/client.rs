@@ -45,7 +45,7 @@ impl ClientNegotiation {
             return Err(NegotiationError::CallId(header.call_id));
         }
         if header.is_error == Some(true) {
-            return Err(NegotiationError::Rejected(RemoteError::decode(main)?));
+            return Err(NegotiationError::Rejected(Box::new(RemoteError::decode(main)?)));
         }
         let reply = NegotiateMessage::decode(main)?;
         if reply.step != self.expected {

@@ -9,7 +9,7 @@ use crate::wire::{FrameError, WireError};
 pub enum NegotiationError {
     /// The server said no, and why.
     #[error("the server refused: {0}")]
-    Rejected(RemoteError),
+    Rejected(Box<RemoteError>),
     /// The server did not finish in time (3 s by default).
     #[error("not finished in time")]
     TimedOut,

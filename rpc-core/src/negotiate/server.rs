@@ -1,14 +1,11 @@
 //! The server's half: PLAIN without TLS.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use net_addr::SockAddr;
 use thiserror::Error;
 
 use super::features::{AuthnType, RpcFeature, Step};
 use super::message::{self, NegotiateMessage};
-use super::subnet::{self, Subnet};
 use super::{plain, put_error, put_response};
 use crate::call::{RemoteError, RpcErrorCode};
 use crate::wire::header::RequestHeader;
@@ -42,7 +39,7 @@ impl From<WireError> for Refusal {
 /// Takes a client's negotiation frames in order and writes the answers.
 #[derive(Debug)]
 pub struct ServerNegotiation {
-    trusted: Arc<[Subnet]>,
+    trusted: bool,
     peer: SockAddr,
     stage: Stage,
 }
@@ -55,8 +52,8 @@ enum Stage {
 }
 
 impl ServerNegotiation {
-    /// Starts with a client at `peer`, who must be in one of the `trusted` networks (unix peers always are).
-    pub fn new(peer: SockAddr, trusted: Arc<[Subnet]>) -> Self {
+    /// Starts with a client at `peer`; `trusted` = it may talk to us without encryption (see [`subnet`](super::subnet)).
+    pub fn new(peer: SockAddr, trusted: bool) -> Self {
         Self { trusted, peer, stage: Stage::Negotiate }
     }
 
@@ -110,7 +107,7 @@ impl ServerNegotiation {
 
     fn sasl(&self, request: &NegotiateMessage) -> Result<(NegotiateMessage, Stage), RemoteError> {
         // No TLS here, so what the peer says can be read on the way.
-        if !subnet::trusts(&self.trusted, &self.peer) {
+        if !self.trusted {
             return Err(unauthorized(format!(
                 "Not authorized: {} is outside the trusted subnets (--trusted_subnets), and the connection is not encrypted",
                 self.peer

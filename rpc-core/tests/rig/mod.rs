@@ -44,6 +44,8 @@ method! {
     Drop
     /// The user's name comes back as a sidecar.
     WhoAmI
+    /// The handler panics.
+    Panic
     /// The reactor stands still until [`Rig::release`] is dropped.
     Block
 }
@@ -79,6 +81,7 @@ impl Rig {
                     let user = Bytes::from(call.connection().user.clone());
                     call.split().1.respond(Bytes::new(), vec![user]);
                 }
+                "Panic" => panic!("as the test wants"),
                 "Block" => {
                     let _ = released.lock().unwrap().recv();
                     echo(call);
