@@ -105,6 +105,14 @@ impl ColumnBuffer {
         buffer
     }
 
+    /// An empty column with room for what this one holds.
+    pub(crate) fn successor(&self) -> Self {
+        let mut next = Self::new(self.layout);
+        next.data.reserve_exact(self.data.len());
+        next.varlen.reserve(self.varlen.len());
+        next
+    }
+
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.data.len() + self.varlen.len() + self.non_null.as_ref().map_or(0, Vec::len)
@@ -124,6 +132,13 @@ impl ColumnBuffer {
             bits::push(bitmap, self.rows, cell.is_some());
         }
         match (self.layout.width, cell) {
+            // Of a known length they are stored without a call.
+            (Some(4), Some(bytes)) => {
+                self.data.extend_from_slice(bytes.first_chunk::<4>().unwrap_or(&[0; 4]))
+            }
+            (Some(8), Some(bytes)) => {
+                self.data.extend_from_slice(bytes.first_chunk::<8>().unwrap_or(&[0; 8]))
+            }
             (Some(_), Some(bytes)) => self.data.extend_from_slice(bytes),
             (Some(width), None) => self.data.resize(self.data.len() + width, 0),
             (None, bytes) => {

@@ -62,14 +62,8 @@ pub(crate) struct Rows {
 }
 
 impl Tail {
-    fn new(layouts: &[Layout], start: RowId) -> Self {
-        Self {
-            start,
-            rows: 0,
-            columns: layouts.iter().map(|l| ColumnBuffer::new(*l)).collect(),
-            commits: Commits::default(),
-            tombstones: Arc::new(Tombstones::new()),
-        }
+    fn new(columns: Vec<ColumnBuffer>, start: RowId) -> Self {
+        Self { start, rows: 0, columns, commits: Commits::default(), tombstones: Arc::new(Tombstones::new()) }
     }
 
     fn bytes(&self) -> usize {
@@ -79,7 +73,7 @@ impl Tail {
 
 impl Rows {
     pub(crate) fn new(layouts: Arc<[Layout]>) -> Self {
-        let tail = Tail::new(&layouts, 0);
+        let tail = Tail::new(layouts.iter().map(|layout| ColumnBuffer::new(*layout)).collect(), 0);
         Self { layouts, sealed: Vec::new(), sealed_bytes: 0, tail, live: 0, last_commit: 0 }
     }
 
@@ -142,7 +136,13 @@ impl Rows {
         if self.tail.rows == 0 {
             return;
         }
-        let next = Tail::new(&self.layouts, self.next_row());
+        // A full chunk is followed by one like it; memory that is not written to costs nothing.
+        let full = self.tail.rows as usize == CHUNK_ROWS;
+        let columns = self.tail.columns.iter().zip(self.layouts.iter());
+        let columns = columns
+            .map(|(old, layout)| if full { old.successor() } else { ColumnBuffer::new(*layout) })
+            .collect();
+        let next = Tail::new(columns, self.next_row());
         let tail = std::mem::replace(&mut self.tail, next);
         self.sealed_bytes += tail.bytes();
         self.sealed.push(Arc::new(Chunk {
