@@ -33,8 +33,11 @@ pub struct ServiceBuilder {
 pub(crate) struct Entry {
     pub(crate) cheap: bool,
     pub(crate) metrics: Arc<MethodMetrics>,
-    run: Box<dyn Fn(InboundCall, &Shared, Arc<MethodMetrics>) + Send + Sync>,
+    run: Run,
 }
+
+/// A handler with all that comes before it.
+type Run = Box<dyn Fn(InboundCall, &Shared, Arc<MethodMetrics>) + Send + Sync>;
 
 /// What all calls of a server share.
 pub(crate) struct Shared {

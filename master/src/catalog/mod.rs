@@ -8,7 +8,7 @@ pub mod tables;
 pub mod tablets;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use proto::kudu::consensus::raft_peer_pb::MemberType;
@@ -375,9 +375,6 @@ pub const HISTORY_MAX_AGE_SEC: &str = "kudu.table.history_max_age_sec";
 pub const MAINTENANCE_PRIORITY: &str = "kudu.table.maintenance_priority";
 /// `true`: never compacted.
 pub const DISABLE_COMPACTION: &str = "kudu.table.disable_compaction";
-
-/// How long a pause between attempts of an action is.
-pub const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proto::kudu::consensus::ConsensusStatePb;
 use proto::kudu::{HostPortPb, PartitionPb, PartitionSchemaPb, SchemaPb, ServerRegistrationPb};

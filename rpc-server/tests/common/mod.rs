@@ -77,7 +77,11 @@ pub fn connect(address: &SockAddr) -> Box<dyn Stream> {
 
 impl RawClient {
     pub fn open(address: &SockAddr) -> Self {
-        let mut client = Self { stream: connect(address) };
+        Self::negotiate(connect(address))
+    }
+
+    pub fn negotiate(stream: Box<dyn Stream>) -> Self {
+        let mut client = Self { stream };
         for text in [PREFACE, NEGOTIATE, INITIATE_ROOT] {
             client.stream.write_all(&hex(text)).unwrap();
         }
