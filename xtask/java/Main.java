@@ -1,12 +1,18 @@
 import org.apache.kudu.client.KuduClient;
 
-/** Checks of a cluster through the Java client: `Main MASTER TABLES`. */
+/** A cluster through the Java client: `Main check MASTER TABLES` or `Main list MASTER`. */
 public final class Main {
   private Main() {}
 
   public static void main(String[] arguments) throws Exception {
-    String master = arguments[0];
-    int tables = Integer.parseInt(arguments[1]);
+    String master = arguments[1];
+    if (arguments[0].equals("list")) {
+      try (KuduClient client = new KuduClient.KuduClientBuilder(master).build()) {
+        client.getTablesList().getTablesList().forEach(System.out::println);
+      }
+      return;
+    }
+    int tables = Integer.parseInt(arguments[2]);
     Checks checks = new Checks();
     try (KuduClient client = new KuduClient.KuduClientBuilder(master).build();
         KuduClient second = new KuduClient.KuduClientBuilder(master).build()) {

@@ -41,7 +41,7 @@ impl Demo {
         let path = self.csv.clone().unwrap_or_else(|| step::root().join(EXCERPT));
         let key = if self.csv.is_some() { self.key.clone() } else { EXCERPT_KEY.map(String::from).to_vec() };
         let csv = CsvTable::inspect(&path, &key)?;
-        let binaries = step::server_binaries()?;
+        let binaries = crate::cluster::build_servers()?;
         let started = std::time::Instant::now();
         let cluster = MiniCluster::builder()
             .tservers(self.tservers)

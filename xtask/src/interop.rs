@@ -2,6 +2,7 @@
 
 mod cli;
 mod client;
+mod faults;
 mod java;
 mod kit;
 mod suite;
@@ -55,6 +56,8 @@ pub(crate) enum What {
     Cli,
     /// The real Java client.
     Java,
+    /// Faults that users met, played to the real clients.
+    Faults,
     /// The tests of our client on real servers.
     Client,
 }
@@ -80,7 +83,7 @@ impl Interop {
         let kit = Kit::bring(&step::root())?;
         let parts = match self.what {
             Some(part) => vec![part],
-            None => vec![What::Wire, What::Cli, What::Java, What::Client],
+            None => What::value_variants().to_vec(),
         };
         for part in parts {
             match part {
@@ -89,6 +92,7 @@ impl Interop {
                 What::Java => {
                     self.with_cluster(&kit, self.on, |target| java::run(&kit, target, self.tables))?
                 }
+                What::Faults => faults::run(&kit, self.on)?,
                 What::Client => self.with_cluster(&kit, Servers::Real, client::run)?,
             }
         }

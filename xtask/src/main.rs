@@ -1,11 +1,8 @@
 //! Developer commands: cluster, demo, gen, lint, bench, interop, test.
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "cluster")]
 mod bench;
-#[cfg(feature = "cluster")]
 mod cluster;
-#[cfg(feature = "cluster")]
 mod demo;
 mod r#gen;
 mod interop;
@@ -26,13 +23,10 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run a cluster until Ctrl-C.
-    #[cfg(feature = "cluster")]
     Cluster(cluster::Cluster),
     /// Load real rows into a cluster and scan them over TCP and over the unix socket.
-    #[cfg(feature = "cluster")]
     Demo(demo::Demo),
     /// Measure.
-    #[cfg(feature = "cluster")]
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Generate proto/src/gen from proto/proto.
@@ -47,11 +41,8 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let result = match Arguments::parse().command {
-        #[cfg(feature = "cluster")]
         Command::Cluster(command) => command.run(),
-        #[cfg(feature = "cluster")]
         Command::Demo(command) => command.run(),
-        #[cfg(feature = "cluster")]
         Command::Bench(command) => command.run(),
         Command::Gen(command) => command.run(),
         Command::Lint => lint::run(&step::root()),

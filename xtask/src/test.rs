@@ -37,6 +37,7 @@ const WITH_REAL_KUDU: &[Step] = &[
     ("wire contract", || Interop::only(What::Wire).run()),
     ("kudu command line on our servers", || Interop::only(What::Cli).run()),
     ("Java client on our servers", || Interop::only(What::Java).run()),
+    ("faults played to real clients", || Interop::only(What::Faults).run()),
     ("our client on real servers", || Interop::only(What::Client).run()),
 ];
 

@@ -65,7 +65,7 @@ impl Refused {
         for failure in errors.errors {
             let schema = failure.operation().table().schema().clone();
             let key = schema::key::encode_key(&schema, &failure.operation().row().cells())?;
-            self.0.entry(key).or_default().push(failure.into_error());
+            self.0.entry(key).or_default().push(failure.error().clone());
         }
         Ok(())
     }

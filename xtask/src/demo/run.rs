@@ -142,11 +142,13 @@ fn check_ways(over_tcp: &Client, over_unix: &Client) -> Result<()> {
 
 async fn summarise(table: &Table) -> Result<Summary> {
     let mut summary = Summary::new(table.schema());
-    let mut scan = table.scan().start().await?;
+    let mut scan = table.scan().start()?;
     while let Some(batch) = scan.next().await {
         let batch = batch?;
+        let columns = batch.schema().columns().len();
         for row in 0..batch.rows() {
-            summary.add((0..batch.schema().columns().len()).map(|column| batch.value(row, column)));
+            let values: Result<Vec<_>, _> = (0..columns).map(|column| batch.value(row, column)).collect();
+            summary.add(values?.into_iter());
         }
     }
     Ok(summary)
@@ -155,7 +157,7 @@ async fn summarise(table: &Table) -> Result<Summary> {
 async fn timed_scan(cluster: &MiniCluster, table: &Table) -> Result<(u64, Cost)> {
     let meter = Meter::start(cluster)?;
     let mut rows = 0;
-    let mut scan = table.scan().start().await?;
+    let mut scan = table.scan().start()?;
     while let Some(batch) = scan.next().await {
         rows += batch?.rows() as u64;
     }

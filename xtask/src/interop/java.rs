@@ -9,31 +9,43 @@ use super::Kit;
 use super::target::Target;
 use crate::step;
 
-/// Compiles the program and runs it on the cluster; it prints its checks as a test runner does.
+/// The program, compiled.
+pub(super) struct Program {
+    class_path: String,
+}
+
+/// Runs all its checks on the cluster; it prints them as a test runner does.
 pub(super) fn run(kit: &Kit, target: &Target, tables: u32) -> Result<()> {
     println!("\ninterop: the Java client on {}", target.master);
-    let sources = step::root().join("xtask/java");
-    let libraries = libraries(kit, &sources)?;
-    let classes = kit.folder().join("classes");
-    let mut compile = Command::new("javac");
-    compile
-        .args(["--release", "11", "-Xlint:all,-path", "-proc:none", "-cp", &libraries, "-d"])
-        .arg(&classes);
-    for source in std::fs::read_dir(&sources)? {
-        let path = source?.path();
-        if path.extension().is_some_and(|ending| ending == "java") {
-            compile.arg(path);
+    let program = Program::compile(kit)?;
+    step::run(&mut program.command(&["check", &target.master, &tables.to_string()]))
+}
+
+impl Program {
+    pub(super) fn compile(kit: &Kit) -> Result<Program> {
+        let sources = step::root().join("xtask/java");
+        let libraries = libraries(kit, &sources)?;
+        let classes = kit.folder().join("classes");
+        let mut compile = Command::new("javac");
+        compile.args(["--release", "11", "-Xlint:all,-path", "-proc:none", "-cp", &libraries]);
+        compile.arg("-d").arg(&classes);
+        for source in std::fs::read_dir(&sources)? {
+            let path = source?.path();
+            if path.extension().is_some_and(|ending| ending == "java") {
+                compile.arg(path);
+            }
         }
+        step::run(&mut compile)?;
+        Ok(Program { class_path: format!("{}:{libraries}", classes.display()) })
     }
-    step::run(&mut compile)?;
-    step::run(
-        Command::new("java")
-            .args(["-ea", "-Duser.timezone=UTC"])
-            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
-            .arg("-cp")
-            .arg(format!("{}:{libraries}", classes.display()))
-            .args(["Main", &target.master, &tables.to_string()]),
-    )
+
+    /// A run of it with these arguments.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("java");
+        command.args(["-ea", "-Duser.timezone=UTC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]);
+        command.args(["-cp", &self.class_path, "Main"]).args(arguments);
+        command
+    }
 }
 
 /// The class path of the client, resolved by Maven once for a given pom.xml.

@@ -20,6 +20,16 @@ pub(super) struct Run {
     pub(super) err: String,
 }
 
+impl From<std::process::Output> for Run {
+    fn from(output: std::process::Output) -> Run {
+        Run {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
 /// Whether a run is as expected, or what is wrong with it.
 pub(super) type Verdict = Result<(), String>;
 
@@ -134,7 +144,7 @@ impl<'a> Suite<'a> {
             self.start.elapsed().as_secs_f64(),
         );
         if !self.failed.is_empty() {
-            bail!("kudu command line: failed: {}", self.failed.join(", "));
+            bail!("failed: {}", self.failed.join(", "));
         }
         Ok(())
     }

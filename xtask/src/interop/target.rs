@@ -1,5 +1,7 @@
 //! The cluster that an interop run works on.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
@@ -19,7 +21,6 @@ pub(crate) enum Servers {
 pub(crate) struct Target {
     pub(super) master: String,
     pub(super) tservers: Vec<TabletServer>,
-    #[cfg(feature = "cluster")]
     started: Option<mini_cluster::MiniCluster>,
 }
 
@@ -39,42 +40,35 @@ impl Target {
         if tservers.is_empty() {
             bail!("the cluster of {master} has no tablet server");
         }
-        Ok(Target {
-            master: master.to_owned(),
-            tservers,
-            #[cfg(feature = "cluster")]
-            started: None,
-        })
+        Ok(Target { master: master.to_owned(), tservers, started: None })
     }
 
     /// Starts a cluster as child processes on free ports of 127.0.0.1.
-    #[cfg(feature = "cluster")]
     pub(super) fn start(kit: &Kit, servers: Servers, tservers: usize) -> Result<Target> {
-        let programs = match servers {
-            Servers::Ours => crate::cluster::build_servers()?,
-            Servers::Real => kit.programs(),
-        };
         println!("interop: starting {servers:?} servers, 1 master and {tservers} tablet servers");
-        let cluster =
-            mini_cluster::MiniCluster::builder().binaries(programs).tservers(tservers).start_blocking()?;
+        let cluster = mini_cluster::MiniCluster::builder()
+            .binaries(programs(kit, servers)?)
+            .tservers(tservers)
+            .start_blocking()?;
         let mut target = Target::running(kit, &cluster.master_address())?;
         target.started = Some(cluster);
         Ok(target)
     }
 
-    /// Says that this build has no servers.
-    #[cfg(not(feature = "cluster"))]
-    pub(super) fn start(_: &Kit, _: Servers, _: usize) -> Result<Target> {
-        bail!("this xtask was built without servers; name a running cluster by --master HOST:PORT")
-    }
-
     /// Stops what was started; an unclean end is an error.
     pub(super) fn stop(self) -> Result<()> {
-        #[cfg(feature = "cluster")]
         if let Some(cluster) = self.started {
             cluster.shutdown()?;
         }
         Ok(())
+    }
+}
+
+/// The folder with the programs of these servers.
+pub(super) fn programs(kit: &Kit, servers: Servers) -> Result<PathBuf> {
+    match servers {
+        Servers::Ours => crate::cluster::build_servers(),
+        Servers::Real => Ok(kit.programs()),
     }
 }
 
