@@ -45,7 +45,7 @@ pub(crate) fn plan(
         let number = number as u32;
         let done = match summary.error {
             None => planner.apply(number, &summary, &mut cells),
-            Some(kind) => Err(kind),
+            Some(kind) => Err(*kind),
         };
         if let Err(kind) = done {
             planner.plan.errors.push(RowError { index: number, kind });

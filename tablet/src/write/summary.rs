@@ -16,7 +16,8 @@ pub(crate) struct Summary {
     pub(crate) sets_immutable: Option<u32>,
     /// Cells of immutable columns were taken out of it.
     pub(crate) passed_over: bool,
-    pub(crate) error: Option<RowErrorKind>,
+    /// In a box: there is a summary for each row, and hardly ever an error.
+    pub(crate) error: Option<Box<RowErrorKind>>,
 }
 
 impl Summary {
@@ -27,7 +28,7 @@ impl Summary {
             sets: false,
             sets_immutable: None,
             passed_over: op.ignored_immutable,
-            error: op.fault.clone().map(RowErrorKind::from),
+            error: op.fault.clone().map(|fault| Box::new(RowErrorKind::from(fault))),
         };
         if summary.error.is_some() {
             return summary;
