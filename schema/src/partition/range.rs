@@ -50,8 +50,8 @@ impl RangeBound {
             End::BehindAll => return Err(PartitionError::LowerAtMaximum),
         };
         match upper {
-            // A bound below everything, such as the empty string: it must not be taken for "unbounded".
-            End::At(key) if key <= lower => Err(PartitionError::EmptyRange),
+            // A real master, too, takes an empty string for "unbounded".
+            End::At(key) if !key.is_empty() && key <= lower => Err(PartitionError::EmptyRange),
             End::At(key) => Ok((lower, key)),
             End::Unbounded | End::BehindAll => Ok((lower, Vec::new())),
         }
