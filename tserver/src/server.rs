@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use net_addr::{HostPort, LocalAddresses, SockAddr, SystemResolver};
 use parking_lot::Mutex;
-use rpc_server::{Server, ServerOptions};
+use rpc_server::Server;
 use server_base::acl::AccessRules;
 use server_base::{GenericService, ServerClock, advertise, host_port_pb, info_file};
 
@@ -33,16 +33,10 @@ impl TabletServer {
     /// [`StartError`]: an address in use, or a system out of threads.
     pub fn start(options: TserverOptions) -> Result<Self, StartError> {
         let rpc = &options.rpc;
-        let limits = ServerOptions {
-            max_message_size: u32::try_from(rpc.max_message_size).unwrap_or(u32::MAX),
-            negotiation_timeout: rpc.negotiation_timeout,
-            keepalive: rpc.keepalive,
-            ..ServerOptions::default()
-        };
         let mut builder = Server::builder()
             .name("TabletServer")
             .reactors(rpc.reactors)
-            .options(limits)
+            .options(rpc.connection_options())
             .authorizer(AccessRules::from_flags(&options.flags).authorizer());
         for address in rpc.bind.iter().chain(&options.proxied) {
             builder = builder.bind(address.clone());
