@@ -1,4 +1,4 @@
-//! Predicates of a scan, and their evaluation over a column into a [`Selection`].
+//! Predicates of a scan, and their evaluation over a column into a [`Selection`](crate::Selection).
 #![cfg_attr(
     not(test),
     deny(
