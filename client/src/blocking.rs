@@ -1,11 +1,17 @@
 //! The client without async: for plain `#[test]`s and scripts.
 //!
-//! ```no_run
-//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = client::blocking::Client::connect("127.0.0.1:7051")?;
-//! let table = client.open_table("people")?;
+//! ```
+//! use client::{blocking::Client, schema::{Column, DataType, Schema}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let cluster = mini_cluster::MiniCluster::builder().start_blocking()?;
+//! # let masters = cluster.master_address();
+//! let client = Client::connect(masters)?;
+//! let schema = Schema::new(vec![Column::new("id", DataType::Int64)], 1)?;
+//! let table = client.create(client.create_table("numbers", schema).hash_partition(&["id"], 2).replicas(1))?;
+//! client.session(|session| session).apply(table.insert().with("id", 7i64)?)?;
 //! for batch in client.scan(table.scan())? {
-//!     println!("{} rows", batch?.rows());
+//!     assert_eq!(batch?.fixed::<i64>("id")?.get(0), Some(7));
 //! }
 //! # Ok(()) }
 //! ```

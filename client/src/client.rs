@@ -333,7 +333,18 @@ impl Shared {
     }
 
     /// Tells the cache what a failed try says about a tablet and its server.
-    pub(crate) fn learn(&self, tablet: &Tablet, server: &Server, advice: Advice) {
+    pub(crate) fn learn(
+        &self,
+        tablet: &Tablet,
+        server: &Server,
+        error: &AttemptError,
+        advice: Advice,
+        deadline: &Deadline,
+    ) {
+        // A caller without patience says nothing about the server.
+        if deadline.is_over() && error.call_error().is_some_and(CallError::is_timeout) {
+            return;
+        }
         match advice {
             Advice::ServerFailed => self.mark_server_failed(server),
             Advice::ReplicaFailed => self.cache.mark_failed(tablet, server.uuid()),

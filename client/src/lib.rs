@@ -1,17 +1,20 @@
 //! A client for Apache Kudu and Nyala clusters: tables, sessions, scans.
 //!
-//! ```no_run
+//! ```
 //! use client::{Client, column, schema::{Column, DataType, Schema}};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::connect("127.0.0.1:7051").await?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let cluster = mini_cluster::MiniCluster::builder().start().await?;
+//! # let masters = cluster.master_address();
+//! let client = Client::connect(masters).await?; // "127.0.0.1:7051", or several with commas
 //! let columns = vec![Column::new("id", DataType::Int64), Column::new("name", DataType::String).nullable(true)];
 //! let table = client.create_table("people", Schema::new(columns, 1)?).hash_partition(&["id"], 4).replicas(1).create().await?;
 //! let session = client.session().build();
 //! session.apply(table.insert().with("id", 1i64)?.with("name", "Ada")?).await?;
 //! let mut scan = table.scan().project(&["name"]).filter(column("id").less_than(10i64)).start()?;
 //! while let Some(batch) = scan.next().await {
-//!     println!("{:?}", batch?.varlen("name")?.text(0));
+//!     assert_eq!(batch?.varlen("name")?.text(0), Some("Ada"));
 //! }
 //! # Ok(()) }
 //! ```

@@ -6,9 +6,7 @@ use client::{FlushMode, blocking};
 use common::{small_schema, unique_name};
 
 fn connect() -> blocking::Client {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    blocking::Client::connect(runtime.block_on(common::master_address()))
-        .expect("the cluster under test is up")
+    blocking::Client::connect(common::master_address()).expect("the cluster under test is up")
 }
 
 #[test]

@@ -284,7 +284,7 @@ async fn another_client_reads_what_this_one_wrote_when_told_its_timestamp() {
     let test = small_table("own_writes", 2).await;
     fill(&test.client.session().mode(FlushMode::Manual).build(), &test.table, 20).await;
     let seen = test.client.latest_observed_timestamp();
-    let other = Client::builder(master_address().await).propagated_timestamp(seen).connect().await.unwrap();
+    let other = Client::builder(master_address()).propagated_timestamp(seen).connect().await.unwrap();
     let table = other.open_table(test.table.name()).await.unwrap();
     let scan = table.scan().read_mode(ReadMode::ReadYourWrites).selection(ReplicaSelection::Closest);
     assert_eq!(scan.start().unwrap().count().await.unwrap(), 20);
@@ -344,7 +344,7 @@ async fn a_scan_that_does_not_fit_the_table_is_refused_with_the_column_named() {
 async fn unix_sockets_are_used_by_default_and_tcp_when_told_so() {
     for wanted in [true, false] {
         let client =
-            Client::builder(master_address().await).use_unix_domain_sockets(wanted).connect().await.unwrap();
+            Client::builder(master_address()).use_unix_domain_sockets(wanted).connect().await.unwrap();
         let servers = client.list_tablet_servers().await.unwrap();
         let advertised = servers.iter().all(|server| server.unix_path.is_some());
         let name = unique_name("unix");

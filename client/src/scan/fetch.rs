@@ -60,7 +60,7 @@ impl Plan {
                             return Ok(Some(((fetched, server), tablet)));
                         }
                         Err(error) => {
-                            shared.learn(&tablet, &server, advise_scanner(&error));
+                            shared.learn(&tablet, &server, &error, advise_scanner(&error), deadline);
                             error
                         }
                     }
@@ -127,7 +127,7 @@ impl Plan {
                     let never_ran = advise_scanner(&error) == Advice::SameServer || was_not_sent(&error);
                     if !never_ran || deadline.is_over() {
                         let advice = advise_scanner(&error);
-                        shared.learn(tablet, &scanner.server, advice);
+                        shared.learn(tablet, &scanner.server, &error, advice, deadline);
                         return Err((self.refused(tablet, error), advice));
                     }
                     if !deadline.pause(backoff.next()).await {

@@ -229,7 +229,7 @@ async fn write_group(shared: &Arc<Shared>, group: Group, deadline: Deadline) -> 
                         ));
                     }
                     Err(error) => {
-                        shared.learn(&tablet, &server, advise_writer(&error));
+                        shared.learn(&tablet, &server, &error, advise_writer(&error), &deadline);
                         error
                     }
                 }

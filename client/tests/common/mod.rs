@@ -1,18 +1,29 @@
 //! The cluster that the tests run on, and what they all need.
 #![allow(dead_code)]
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use client::schema::{Column, DataType, Schema};
 use client::{Client, Session, Table};
+use mini_cluster::MiniCluster;
 
-/// Where the master of the cluster under test listens: a running cluster's when `NYALA_TEST_MASTER` names one.
-pub(crate) async fn master_address() -> String {
-    std::env::var("NYALA_TEST_MASTER").expect("NYALA_TEST_MASTER names the master of a running cluster")
+/// Where the master of the cluster under test listens: a running cluster's when `NYALA_TEST_MASTER` names one, else that
+/// of a cluster inside of this process, which lives as long as it.
+pub(crate) fn master_address() -> String {
+    static CLUSTER: OnceLock<MiniCluster> = OnceLock::new();
+    std::env::var("NYALA_TEST_MASTER").unwrap_or_else(|_| {
+        let cluster = CLUSTER.get_or_init(|| {
+            // On a thread of its own: the caller may be inside of a runtime.
+            let start = || MiniCluster::builder().tservers(1).start_blocking();
+            std::thread::spawn(start).join().expect("no panic").expect("a cluster starts in process")
+        });
+        cluster.master_address()
+    })
 }
 
 pub(crate) async fn connect() -> Client {
-    Client::connect(master_address().await).await.expect("the cluster under test is up")
+    Client::connect(master_address()).await.expect("the cluster under test is up")
 }
 
 /// A table of a test's own, deleted at its end. A test that fails leaves it for inspection.
