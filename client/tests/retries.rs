@@ -233,6 +233,35 @@ async fn rows_of_a_tablet_that_is_gone_go_where_they_belong_now() {
 }
 
 #[tokio::test]
+async fn a_range_that_is_dropped_and_added_again_is_found_through_the_old_handle() {
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let (server, _) = {
+        let is_dropped = is_dropped.clone();
+        scripted(move |_| match is_dropped.load(Ordering::SeqCst) {
+            true => write_error(TABLET_NOT_FOUND, NOT_FOUND),
+            false => written(),
+        })
+    };
+    let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("first", 0)]));
+    let client = master.connect().await;
+    let table = client.open_table("fake").await.unwrap();
+    let session = client.session().build();
+    session.apply(row(&table, 1)).await.unwrap();
+    is_dropped.store(true, Ordering::SeqCst);
+    master.world.lock().unwrap().tablets.clear();
+    for _ in 0..100 {
+        let error = session.apply(row(&table, 2)).await.unwrap_err();
+        assert!(error.to_string().contains("no range partition"), "{error}");
+    }
+    assert_eq!(table.scan().start().unwrap().count().await.unwrap(), 0, "a gap has no rows");
+    is_dropped.store(false, Ordering::SeqCst);
+    master.world.lock().unwrap().tablets = vec![FakeTablet::whole("second", 0)];
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    session.apply(row(&table, 2)).await.expect("the new range is found");
+    assert!(master.calls("GetTableLocations") < 10, "{} look-ups", master.calls("GetTableLocations"));
+}
+
+#[tokio::test]
 async fn a_tablet_that_stays_lost_is_not_looked_up_for_ever() {
     let (server, ids) = scripted(|_| write_error(TABLET_NOT_FOUND, NOT_FOUND));
     let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("lost", 0)]));

@@ -27,6 +27,9 @@ pub struct Options {
     pub use_unix_domain_sockets: bool,
     /// For how long TCP stands in for a unix socket that could not be connected. Default: 30 s.
     pub unix_retry_after: Duration,
+    /// How long a gap is believed at most; tablets are believed as long as the master says. Short, so that rows find a
+    /// range partition soon after somebody has added it. Default: 1 s.
+    pub max_gap_ttl: Duration,
     /// Tablets an answer may hold for [`Reach::Point`]. Default: 10.
     pub tablets_per_point: usize,
     /// Tablets an answer may hold for [`Reach::Range`]. Default: 1000.
@@ -43,6 +46,7 @@ impl Default for Options {
         Options {
             use_unix_domain_sockets: true,
             unix_retry_after: Duration::from_secs(30),
+            max_gap_ttl: Duration::from_secs(1),
             tablets_per_point: 10,
             tablets_per_range: 1000,
             location: String::new(),
@@ -57,6 +61,7 @@ impl fmt::Debug for Options {
             .debug_struct("Options")
             .field("use_unix_domain_sockets", &self.use_unix_domain_sockets)
             .field("unix_retry_after", &self.unix_retry_after)
+            .field("max_gap_ttl", &self.max_gap_ttl)
             .field("tablets_per_point", &self.tablets_per_point)
             .field("tablets_per_range", &self.tablets_per_range)
             .field("location", &self.location)
@@ -120,7 +125,8 @@ impl MetaCache {
         }
         self.stats.answers.add(1);
         self.stats.tablets.add(tablets.len() as u64);
-        let spans = lookup::spans(asking.request(), tablets, expiry);
+        let gap_expiry = Expiry::after(now, answer.ttl.min(self.options.max_gap_ttl));
+        let spans = lookup::spans(asking.request(), tablets, gap_expiry);
         asking.table().take_in(spans);
         asking.answered();
         Ok(())

@@ -241,8 +241,10 @@ pub(crate) fn check_order(request: &Request, tablets: &[TabletAnswer]) -> Result
 }
 
 /// All that an answer tells about the table's keys: its tablets and the gaps before, between and behind them.
-pub(crate) fn spans(request: &Request, tablets: Vec<Arc<Tablet>>, expiry: Expiry) -> Vec<Span> {
-    let gap = |start: &[u8], end: &[u8]| Span::Gap(Gap { start: start.to_vec(), end: end.to_vec(), expiry });
+pub(crate) fn spans(request: &Request, tablets: Vec<Arc<Tablet>>, gap_expiry: Expiry) -> Vec<Span> {
+    let gap = |start: &[u8], end: &[u8]| {
+        Span::Gap(Gap { start: start.to_vec(), end: end.to_vec(), expiry: gap_expiry })
+    };
     let (Some(first), Some(last)) = (tablets.first(), tablets.last().cloned()) else {
         return vec![gap(b"", b"")];
     };

@@ -112,6 +112,7 @@ proptest! {
     fn the_cache_believes_what_the_model_believes(first in layouts(), steps in steps()) {
         let mut options = Options::default();
         (options.tablets_per_point, options.tablets_per_range) = (2, 5);
+        options.max_gap_ttl = Duration::from_secs(4);
         let cache = MetaCache::new(options);
         let (mut now, mut layout) = (Instant::now(), first);
         let ttl = Duration::from_secs(10);
@@ -149,6 +150,7 @@ proptest! {
                             .filter_map(|k| beliefs.get(k)?.tablet.clone()).collect();
                         beliefs.retain(|_, belief| belief.tablet.as_ref().is_none_or(|id| !doubted.contains(id)));
                         for (k, tablet) in news {
+                            let ttl = if tablet.is_some() { ttl } else { Duration::from_secs(4) };
                             beliefs.insert(k, Belief { tablet, until: now + ttl });
                         }
                         prop_assert!(beliefs.contains_key(&key), "an answer settles the key asked for");
