@@ -8,24 +8,24 @@ use std::time::Duration;
 use bytes::BytesMut;
 use net_addr::SockAddr;
 use socket2::{Socket, TcpKeepalive};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+/// The poller watches a stream only for bytes to read. On a unix socket each message that the peer takes makes the socket
+/// "writable" anew, and a poller that watches for that wakes up for nothing, once a message.
 #[derive(Debug)]
 pub(crate) struct Stream {
     fd: AsyncFd<Socket>,
-    write_blocked: bool,
+    /// A second descriptor of the socket, there only while the socket takes no more bytes.
+    blocked: Option<AsyncFd<Socket>>,
     read_size: usize,
 }
 
 impl Stream {
     /// Takes over a connected socket; must be called inside the runtime that is to drive it.
-    #[allow(unsafe_code)]
     pub(crate) fn new(socket: Socket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        // SAFETY: a `Socket` owns its descriptor and returns the same one for as long as it lives; the `AsyncFd` owns the
-        // `Socket`, and nothing here takes it out again or closes the descriptor.
-        let fd = unsafe { AsyncFd::register(socket) }?;
-        Ok(Self { fd, write_blocked: false, read_size: READ_MIN })
+        Ok(Self { fd: register(socket, Interest::READABLE)?, blocked: None, read_size: READ_MIN })
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -34,7 +34,8 @@ impl Stream {
 
     /// Waits until a connection that is being made is made, or has failed.
     pub(crate) async fn connected(&self) -> io::Result<()> {
-        let _guard = self.fd.writable().await?;
+        let writable = register(self.socket().try_clone()?, Interest::WRITABLE)?;
+        let _guard = writable.writable().await?;
         match self.socket().take_error()? {
             Some(error) => Err(error),
             None => Ok(()),
@@ -102,16 +103,20 @@ impl Stream {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if !self.write_blocked {
-            match send(self.fd.get_ref(), slices) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.write_blocked = true,
+        let blocked = match &self.blocked {
+            Some(blocked) => blocked,
+            None => match send(self.fd.get_ref(), slices) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let again = self.socket().try_clone()?;
+                    self.blocked.insert(register(again, Interest::WRITABLE)?)
+                }
                 done => return Poll::Ready(done),
-            }
-        }
+            },
+        };
         loop {
-            let mut guard = ready!(self.fd.poll_write_ready(cx))?;
+            let mut guard = ready!(blocked.poll_write_ready(cx))?;
             if let Ok(done) = guard.try_io(|fd| send(fd.get_ref(), slices)) {
-                self.write_blocked = false;
+                self.blocked = None;
                 return Poll::Ready(done);
             }
         }
@@ -122,6 +127,13 @@ impl Stream {
         // Fails only if the peer is gone, and then there is nobody to tell.
         let _ = self.socket().shutdown(Shutdown::Write);
     }
+}
+
+#[allow(unsafe_code)]
+fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
+    // SAFETY: a `Socket` owns its descriptor and returns the same one for as long as it lives; the `AsyncFd` owns the
+    // `Socket`, and nothing here takes it out again or closes the descriptor.
+    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
 fn send(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
