@@ -272,3 +272,61 @@ fn offset_at(offsets: &[u8], row: usize) -> usize {
     bytes.copy_from_slice(&offsets[row * 4..][..4]);
     u32::from_le_bytes(bytes) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Cell = Option<Vec<u8>>;
+
+    fn filled(layout: Layout, cells: &[Cell]) -> ColumnBuffer {
+        let mut buffer = ColumnBuffer::new(layout);
+        cells.iter().for_each(|cell| buffer.push(cell.as_deref()));
+        buffer
+    }
+
+    fn column() -> impl Strategy<Value = (Layout, Vec<Cell>)> {
+        let widths = [None, Some(1), Some(4), Some(8), Some(16)];
+        (proptest::sample::select(widths.to_vec()), any::<bool>()).prop_flat_map(|(width, nullable)| {
+            let cell = match width {
+                Some(width) => proptest::collection::vec(any::<u8>(), width..=width).boxed(),
+                None => proptest::collection::vec(any::<u8>(), 0..6).boxed(),
+            };
+            let cell = (0..10u8, cell).prop_map(move |(die, cell)| (!nullable || die < 7).then_some(cell));
+            (Just(Layout { width, nullable }), proptest::collection::vec(cell, 1..80))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_rows_slices_and_repeats_are_what_single_cells_make(
+            (layout, cells) in column(),
+            head in 0..20usize,
+            cut in any::<(u16, u16)>(),
+        ) {
+            let start = usize::from(cut.0) % cells.len();
+            let len = usize::from(cut.1) % (cells.len() - start) + 1;
+            let part = &cells[start..start + len];
+            let all = filled(layout, &cells).seal();
+            // Not compared as bytes: the bits behind its last row may be those of the rows that follow.
+            let sliced = slice(layout, &all, start, len);
+            let sliced_cells = (0..len).map(|row| Cells::of(layout, &sliced).cell(row).map(<[u8]>::to_vec));
+            prop_assert_eq!(sliced_cells.collect::<Vec<_>>(), part);
+            prop_assert_eq!(&sliced.data, &filled(layout, part).seal().data);
+
+            let before = &cells[..head.min(cells.len())];
+            let expected = filled(layout, &[before, part].concat()).seal();
+            let mut by_range = filled(layout, before);
+            by_range.push_range(Cells::of(layout, &all), start, len);
+            prop_assert_eq!(by_range.seal(), expected.clone());
+            let mut by_rows = filled(layout, before);
+            by_rows.push_rows(Cells::of(layout, &all), &(start as u32..(start + len) as u32).collect::<Vec<_>>());
+            prop_assert_eq!(by_rows.finish(), expected);
+
+            let mut repeats = filled(layout, &cells);
+            (start..start + len).for_each(|row| repeats.push_again(row));
+            prop_assert_eq!(repeats.copy(cells.len() + len), filled(layout, &[&cells, part].concat()).seal());
+        }
+    }
+}

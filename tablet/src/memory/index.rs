@@ -66,3 +66,22 @@ fn shard(hash: u64) -> usize {
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_one_hash_are_told_apart_by_their_rows() {
+        let mut index = KeyIndex::new();
+        let hash = 7 << 60 | 3;
+        for row in 0..10 {
+            index.insert(hash, row);
+        }
+        index.replace(hash, 4, 40);
+        index.remove(hash, 5);
+        let found = |row| index.find(hash, |other| other == row);
+        assert_eq!((found(3), found(4), found(40), found(5)), (Some(3), None, Some(40), None));
+        assert_eq!(index.find(hash ^ 1, |_| true), None);
+    }
+}

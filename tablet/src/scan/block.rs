@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use schema::ColumnarBlock;
 
+use super::order::Place;
 use crate::memory::column::{Cells, ColumnBuffer, Layout, slice};
-use crate::memory::rows::Chunk;
+use crate::memory::rows::{Chunk, Visible};
 
 /// Collects the projected cells of one result block.
 pub(crate) struct BlockBuilder<'a> {
@@ -70,6 +71,27 @@ impl<'a> BlockBuilder<'a> {
         let (layouts, projection) = (self.layouts, self.projection);
         for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
             buffer.push_rows(Cells::of(layouts[column], &chunk.columns[column]), rows);
+        }
+    }
+
+    /// Adds rows from all over the view.
+    pub(crate) fn add_places(&mut self, view: &'a [Visible], places: &[Place]) {
+        let follows = |pair: &[Place]| pair[0].chunk == pair[1].chunk && pair[0].row + 1 == pair[1].row;
+        if let [first, ..] = places
+            && places.windows(2).all(follows)
+        {
+            return self.add_range(&view[first.chunk as usize].chunk, first.row as usize, places.len());
+        }
+        for place in places {
+            self.count(&view[place.chunk as usize].chunk, place.row as usize, 1);
+        }
+        self.flush();
+        let (layouts, projection) = (self.layouts, self.projection);
+        for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
+            for place in places {
+                let chunk = &view[place.chunk as usize].chunk;
+                buffer.push(Cells::of(layouts[column], &chunk.columns[column]).cell(place.row as usize));
+            }
         }
     }
 

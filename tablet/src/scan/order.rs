@@ -1,9 +1,10 @@
 //! Rows in the order of their keys.
 
+use std::cmp::Ordering;
+
 use schema::Schema;
 use schema::key::encode_component;
 
-use super::STEP_ROWS;
 use super::filter::Filter;
 use crate::memory::column::{Cells, Layout};
 use crate::memory::rows::{Chunk, Visible};
@@ -24,37 +25,70 @@ struct Keyed {
     place: Place,
 }
 
-/// All rows of the view that pass the filter, by encoded key.
+/// The rows of the view that pass the filter, by encoded key; of more than `most` only the first.
 pub(crate) fn sorted(
     schema: &Schema,
     layouts: &[Layout],
     view: &[Visible],
     filter: &mut Filter,
+    most: u64,
 ) -> Vec<Place> {
-    let mut keys = Vec::new();
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut key = Vec::new();
+    if layouts[..schema.key_columns()].iter().map(|l| l.width.unwrap_or(usize::MAX / 64)).sum::<usize>() <= 8
+    {
+        // Keys of one length that fit into the prefix need no other bytes.
+        let mut rows = Vec::new();
+        each(schema, layouts, view, filter, |chunk, place| {
+            key.clear();
+            encode_key(schema, layouts, chunk, place.row as usize, &mut key);
+            rows.push((prefix(&key), place));
+        });
+        first_by(&mut rows, most, |a, b| a.0.cmp(&b.0));
+        return rows.into_iter().map(|(_, place)| place).collect();
+    }
     let mut rows = Vec::new();
-    let mut selected = Vec::with_capacity(STEP_ROWS);
+    each(schema, layouts, view, filter, |chunk, place| {
+        let start = key.len();
+        encode_key(schema, layouts, chunk, place.row as usize, &mut key);
+        rows.push(Keyed { prefix: prefix(&key[start..]), start, end: key.len(), place });
+    });
+    first_by(&mut rows, most, |a, b| {
+        a.prefix.cmp(&b.prefix).then_with(|| key[a.start..a.end].cmp(&key[b.start..b.end]))
+    });
+    rows.into_iter().map(|row| row.place).collect()
+}
+
+/// Sorts, and keeps the first `most`.
+fn first_by<T>(rows: &mut Vec<T>, most: usize, compare: impl Fn(&T, &T) -> Ordering) {
+    if most < rows.len() {
+        rows.select_nth_unstable_by(most, &compare);
+        rows.truncate(most);
+    }
+    rows.sort_unstable_by(compare);
+}
+
+fn each(
+    schema: &Schema,
+    layouts: &[Layout],
+    view: &[Visible],
+    filter: &mut Filter,
+    mut visit: impl FnMut(&Chunk, Place),
+) {
+    let mut spare = Vec::with_capacity(PAGE_ROWS);
     for (index, visible) in view.iter().enumerate() {
         for start in (0..visible.rows as usize).step_by(PAGE_ROWS) {
             let len = PAGE_ROWS.min(visible.rows as usize - start);
-            let all = match filter.select(schema, layouts, visible, start, len, std::mem::take(&mut selected))
-            {
-                Some(some) => some,
-                None => (start as u32..(start + len) as u32).collect(),
-            };
-            for &row in &all {
-                let first = keys.len();
-                encode_key(schema, layouts, &visible.chunk, row as usize, &mut keys);
-                let place = Place { chunk: index as u32, row };
-                rows.push(Keyed { prefix: prefix(&keys[first..]), start: first, end: keys.len(), place });
+            let place = |row| Place { chunk: index as u32, row };
+            match filter.select(schema, layouts, visible, start, len, std::mem::take(&mut spare)) {
+                Some(selected) => {
+                    selected.iter().for_each(|&row| visit(&visible.chunk, place(row)));
+                    spare = selected;
+                }
+                None => (start..start + len).for_each(|row| visit(&visible.chunk, place(row as u32))),
             }
-            selected = all;
         }
     }
-    rows.sort_unstable_by(|a, b| {
-        a.prefix.cmp(&b.prefix).then_with(|| keys[a.start..a.end].cmp(&keys[b.start..b.end]))
-    });
-    rows.into_iter().map(|row| row.place).collect()
 }
 
 /// Appends the encoded primary key of a row.

@@ -80,7 +80,7 @@ impl Scanner {
         }
         let Self { schema, layouts, projection, view, filter, left, source, last } = self;
         if let Source::Unsorted = source {
-            let places = order::sorted(schema, layouts, view, filter);
+            let places = order::sorted(schema, layouts, view, filter, *left);
             *source = Source::Sorted { places, next: 0 };
         }
         let stored: usize = view.iter().map(|v| v.rows as usize).sum();
@@ -91,18 +91,13 @@ impl Scanner {
             let step = STEP_ROWS.min(usize::try_from(*left).unwrap_or(STEP_ROWS));
             let given = match source {
                 Source::Sorted { places, next } => {
-                    let Some(first) = places.get(*next) else { break };
-                    let rows: Vec<u32> = places[*next..]
-                        .iter()
-                        .take(step)
-                        .take_while(|place| place.chunk == first.chunk)
-                        .map(|place| place.row)
-                        .collect();
-                    block.add_rows(&view[first.chunk as usize].chunk, &rows);
-                    *next += rows.len();
-                    *last = places.get(*next - 1).copied();
-                    looked_at += rows.len();
-                    rows.len()
+                    let given = &places[*next..places.len().min(*next + step)];
+                    let Some(&end) = given.last() else { break };
+                    block.add_places(view, given);
+                    *next += given.len();
+                    *last = Some(end);
+                    looked_at += given.len();
+                    given.len()
                 }
                 Source::Stored { chunk, row, page } if page.is_empty() => {
                     let Some(visible) = view.get(*chunk) else { break };
