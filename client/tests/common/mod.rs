@@ -15,15 +15,18 @@ pub(crate) fn master_address() -> String {
     std::env::var("NYALA_TEST_MASTER").unwrap_or_else(|_| {
         let cluster = CLUSTER.get_or_init(|| {
             // On a thread of its own: the caller may be inside of a runtime.
-            let start = || MiniCluster::builder().tservers(1).start_blocking();
+            let start = || MiniCluster::builder().tservers(3).start_blocking();
             std::thread::spawn(start).join().expect("no panic").expect("a cluster starts in process")
         });
         cluster.master_address()
     })
 }
 
+/// A client of the cluster under test. `NYALA_TEST_UNIX_SOCKETS=false` keeps it to TCP.
 pub(crate) async fn connect() -> Client {
-    Client::connect(master_address()).await.expect("the cluster under test is up")
+    let by_unix_socket = std::env::var("NYALA_TEST_UNIX_SOCKETS").map_or(true, |wanted| wanted != "false");
+    let builder = Client::builder(master_address()).use_unix_domain_sockets(by_unix_socket);
+    builder.connect().await.expect("the cluster under test is up")
 }
 
 /// A table of a test's own, deleted at its end. A test that fails leaves it for inspection.
