@@ -13,14 +13,13 @@ pub(crate) struct AlignedBuffer {
     start: usize,
     filled: usize,
     len: usize,
+    eager: usize,
 }
 
 impl AlignedBuffer {
-    /// Room for `len` bytes, `eager` of them at once.
+    /// Room for `len` bytes; `eager` of them are taken when the first one comes.
     pub(crate) fn new(len: usize, eager: usize) -> Self {
-        let mut buffer = Self { data: Vec::new(), start: 0, filled: 0, len };
-        buffer.allocate(len.min(eager.max(1)));
-        buffer
+        Self { data: Vec::new(), start: 0, filled: 0, len, eager: eager.max(1) }
     }
 
     pub(crate) fn missing(&self) -> usize {
@@ -32,7 +31,7 @@ impl AlignedBuffer {
         let size = self.data.len().saturating_sub(self.start);
         let size = size.min(self.len);
         if self.filled >= size && size < self.len {
-            self.allocate(self.len.min(size.saturating_mul(2)));
+            self.allocate(self.len.min(size.saturating_mul(2).max(self.eager)));
         }
         let from = self.start.saturating_add(self.filled);
         let to = self.start.saturating_add(self.len).min(self.data.len());
@@ -106,7 +105,9 @@ mod tests {
 
     #[test]
     fn a_claimed_length_takes_little_memory() {
-        let buffer = AlignedBuffer::new(1 << 30, FIRST);
+        let mut buffer = AlignedBuffer::new(1 << 30, FIRST);
+        assert_eq!(buffer.data.capacity(), 0);
+        buffer.fill(b"x");
         assert!(buffer.data.capacity() <= FIRST + 2 * ALIGNMENT);
     }
 
