@@ -128,6 +128,25 @@ fn a_block_goes_over_its_limit_by_at_most_128_rows() {
 }
 
 #[test]
+fn blocks_of_neighbouring_rows_are_shared_and_not_copied() {
+    let tablet = open(table());
+    insert(&tablet, 0..5_000);
+    let block = || {
+        let spec = ScanSpec { projection: vec![0, 1, 2], ..ScanSpec::default() };
+        let mut scanner = tablet.scan(spec, NOW).unwrap();
+        scanner.next_block(1 << 20).unwrap().unwrap()
+    };
+    let (first, second) = (block(), block());
+    assert_eq!(first.rows, 5_000);
+    for (a, b) in first.columns.iter().zip(&second.columns) {
+        let (cells, content) = (&a.data, a.varlen.as_ref());
+        assert!(content.is_some() || cells.as_ptr() == b.data.as_ptr());
+        assert_eq!(content.map(|c| c.as_ptr()), b.varlen.as_ref().map(|c| c.as_ptr()));
+        assert_eq!(a.non_null.as_ref().map(|c| c.as_ptr()), b.non_null.as_ref().map(|c| c.as_ptr()));
+    }
+}
+
+#[test]
 fn long_in_lists_find_the_same_rows_as_a_row_by_row_test() {
     let tablet = open(table());
     insert(&tablet, 0..10_000);

@@ -134,3 +134,38 @@ fn a_tablet_needs_column_ids_and_a_key() {
     let schema = Schema::new([columns(), vec![counter]].concat(), 2).unwrap().with_sequential_ids(1);
     assert_eq!(error(schema), OpenError::AutoIncrementing { column: "c".into() });
 }
+
+#[test]
+fn updates_that_would_copy_more_than_a_batch_may_fail_alone() {
+    let columns = vec![
+        Column::new("k", DataType::Int32),
+        Column::new("n", DataType::Int8),
+        Column::new("s", DataType::Binary),
+    ];
+    let tablet = open(Schema::new(columns, 1).unwrap().with_sequential_ids(10));
+    let schema = tablet.schema();
+    let wide = vec![7; schema::bounds::MAX_CELL_SIZE];
+    let key = 1i32.to_le_bytes();
+    let insert = |index: usize| match index {
+        0 => Cell::Value(&key),
+        1 => Cell::Value(&[0]),
+        _ => Cell::Value(&wide),
+    };
+    let update = |index: usize| match index {
+        0 => Cell::Value(&key),
+        1 => Cell::Value(&[1]),
+        _ => Cell::Unset,
+    };
+    let mut encoder = Encoder::new(schema);
+    encoder.push_cells(OpKind::Insert, insert).unwrap();
+    let count = 20_000;
+    (0..count).for_each(|_| encoder.push_cells(OpKind::Update, update).unwrap());
+    let (rows, indirect) = encoder.finish();
+    assert!(rows.len() < 1 << 20);
+    let decoder = Decoder::new(schema, schema).unwrap();
+    let outcome = tablet.write(&decoder.decode(&rows, &indirect).unwrap(), None, NOW).unwrap();
+    let done = outcome.metrics.successful_updates as usize;
+    assert!(done > 10_000 && outcome.row_errors.len() == count - done, "{done} of {count} were done");
+    assert!(matches!(outcome.row_errors[0].kind, RowErrorKind::BatchTooLarge { .. }));
+    assert!(tablet.statistics().memory_bytes < 3 << 30);
+}

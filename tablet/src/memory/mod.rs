@@ -7,7 +7,7 @@ pub(crate) mod index;
 pub(crate) mod rows;
 pub(crate) mod tombstones;
 
-/// Most rows of a chunk.
-pub(crate) const CHUNK_ROWS: usize = 65_536;
+/// Most rows of a chunk: a batch of 1 MiB of 4-byte cells is one slice of it.
+pub(crate) const CHUNK_ROWS: usize = 262_144;
 /// A chunk that holds this many bytes takes no more rows.
 pub(crate) const CHUNK_BYTES: usize = 16 << 20;

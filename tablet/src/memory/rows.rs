@@ -94,6 +94,15 @@ impl Rows {
         Cells::of(self.layouts[column], &chunk.columns[column]).cell((row - chunk.start) as usize)
     }
 
+    /// Bytes of a row version.
+    pub(crate) fn row_bytes(&self, row: RowId) -> u64 {
+        let cell = |(column, layout): (usize, &Layout)| match layout.width {
+            Some(width) => width,
+            None => self.cell(row, column).map_or(0, <[u8]>::len) + 4,
+        };
+        self.layouts.iter().enumerate().map(cell).sum::<usize>() as u64
+    }
+
     /// Appends a row version; `source(column)` says where each cell comes from. Timestamps must not fall.
     pub(crate) fn append<'a>(&mut self, timestamp: u64, source: impl Fn(usize) -> Source<'a>) {
         let filled = self.tail.rows as usize;

@@ -42,6 +42,11 @@ impl<'a> BlockBuilder<'a> {
         Self { layouts, projection, capacity, columns: None, run: None, row_bytes, rows: 0, bytes: 0 }
     }
 
+    /// Whether nothing was copied yet.
+    pub(crate) fn is_one_run(&self) -> bool {
+        self.run.is_some() && self.columns.is_none()
+    }
+
     /// Adds neighbouring rows.
     pub(crate) fn add_range(&mut self, chunk: &'a Arc<Chunk>, start: usize, len: usize) {
         self.count(chunk, start, len);

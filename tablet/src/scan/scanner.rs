@@ -101,6 +101,10 @@ impl Scanner {
                 }
                 Source::Stored { chunk, row, page } if page.is_empty() => {
                     let Some(visible) = view.get(*chunk) else { break };
+                    // A block that ends with its chunk is shared; with rows of the next one it would be copied.
+                    if *row == 0 && block.is_one_run() && block.bytes >= max_bytes / 4 {
+                        break;
+                    }
                     let len = PAGE_ROWS.min(visible.rows as usize - *row);
                     let spare = page.recycle();
                     *page = match filter.select(schema, layouts, visible, *row, len, spare) {

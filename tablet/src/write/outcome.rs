@@ -22,7 +22,7 @@ pub struct RowError {
     pub kind: RowErrorKind,
 }
 
-/// Why a row failed. It is the fault of the row or of what the table holds; the same row fails again.
+/// Why a row failed: mostly the fault of the row or of what the table holds, so that it fails again.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowErrorKind {
@@ -41,6 +41,12 @@ pub enum RowErrorKind {
     /// The row itself is wrong.
     #[error(transparent)]
     InvalidArgument(RowFault),
+    /// The batch would take more memory than one may: its last rows were left out. Send them in a batch of their own.
+    #[error("the rows of one batch, with the cells they keep, would take more than {limit} bytes")]
+    BatchTooLarge {
+        /// In bytes.
+        limit: u64,
+    },
 }
 
 impl From<RowFault> for RowErrorKind {
@@ -53,9 +59,9 @@ impl From<RowFault> for RowErrorKind {
 }
 
 impl RowErrorKind {
-    /// Always false: the same row fails again.
+    /// True if the same row may succeed in a smaller batch.
     pub const fn is_retriable(&self) -> bool {
-        false
+        matches!(self, Self::BatchTooLarge { .. })
     }
 }
 

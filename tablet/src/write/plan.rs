@@ -1,6 +1,6 @@
 //! What a batch does to each row, decided before anything is written.
 
-use schema::{Cell, OpKind, Ops, Schema};
+use schema::{Cell, Column, OpKind, Ops, Schema};
 
 use super::outcome::{RowError, RowErrorKind, WriteMetrics};
 use super::summary::Summary;
@@ -16,6 +16,8 @@ pub(crate) struct NewRow {
     pub(crate) base: Option<RowId>,
     /// Whether immutable cells stay as they are although the operation sets them.
     pub(crate) keep_immutable: bool,
+    /// At most; what the version will take.
+    bytes: u64,
 }
 
 /// The effect of a batch.
@@ -27,6 +29,7 @@ pub(crate) struct Plan {
     pub(crate) deleted: u64,
     pub(crate) errors: Vec<RowError>,
     pub(crate) metrics: WriteMetrics,
+    bytes: u64,
 }
 
 /// Decides the operations in order. The index is brought up to date on the way: what a later operation of the batch
@@ -39,7 +42,12 @@ pub(crate) fn plan(
     summaries: Vec<Summary>,
 ) -> Plan {
     let first_new = stored.next_row();
-    let mut planner = Planner { schema, stored, index, ops, first_new, plan: Plan::default() };
+    let fresh = |(index, column): (usize, &Column)| {
+        let default = ops.default_cell(index).value().map_or(0, <[u8]>::len);
+        if column.data_type.is_varlen() { default + 4 } else { column.data_type.cell_size() }
+    };
+    let fresh_bytes = schema.columns().iter().enumerate().map(fresh).sum::<usize>() as u64;
+    let mut planner = Planner { schema, stored, index, ops, first_new, fresh_bytes, plan: Plan::default() };
     let mut cells = (Vec::new(), Vec::new());
     for (number, summary) in summaries.into_iter().enumerate() {
         let number = number as u32;
@@ -61,6 +69,8 @@ struct Planner<'p, 'a> {
     ops: &'p Ops<'a>,
     /// The first row version of this batch.
     first_new: RowId,
+    /// What an inserted row takes besides the strings it brings.
+    fresh_bytes: u64,
     plan: Plan,
 }
 
@@ -75,35 +85,37 @@ impl<'a> Planner<'_, 'a> {
             (OpKind::Insert, Some(_)) => return Err(RowErrorKind::AlreadyPresent),
             (OpKind::InsertIgnore, Some(_)) => metrics.insert_ignore_errors += 1,
             (OpKind::Insert | OpKind::InsertIgnore, None) => {
-                metrics.successful_inserts += 1;
-                self.insert(number, op.hash);
+                self.insert(number, op)?;
+                self.plan.metrics.successful_inserts += 1;
             }
             (OpKind::Update | OpKind::Delete, None) => return Err(RowErrorKind::NotFound),
             (OpKind::UpdateIgnore, None) => metrics.update_ignore_errors += 1,
             (OpKind::DeleteIgnore, None) => metrics.delete_ignore_errors += 1,
             (OpKind::Update | OpKind::UpdateIgnore, Some(row)) => {
+                self.replace(number, op, row, false)?;
+                let metrics = &mut self.plan.metrics;
                 if op.passed_over {
                     metrics.update_ignore_errors += 1;
                 } else {
                     metrics.successful_updates += 1;
                 }
-                self.replace(number, op.hash, row, false);
             }
             (OpKind::Upsert | OpKind::UpsertIgnore, None) => {
-                metrics.successful_upserts += 1;
-                self.insert(number, op.hash);
+                self.insert(number, op)?;
+                self.plan.metrics.successful_upserts += 1;
             }
             (OpKind::Upsert | OpKind::UpsertIgnore, Some(row)) => {
-                match op.sets_immutable {
-                    Some(column) if op.kind == OpKind::Upsert => {
-                        let column = self.schema.columns()[column as usize].name.clone();
-                        return Err(RowErrorKind::Immutable { column });
-                    }
-                    Some(_) => metrics.upsert_ignore_errors += 1,
-                    None => metrics.successful_upserts += 1,
+                if let (Some(column), OpKind::Upsert) = (op.sets_immutable, op.kind) {
+                    let column = self.schema.columns()[column as usize].name.clone();
+                    return Err(RowErrorKind::Immutable { column });
                 }
                 if op.sets {
-                    self.replace(number, op.hash, row, op.kind == OpKind::UpsertIgnore);
+                    self.replace(number, op, row, op.kind == OpKind::UpsertIgnore)?;
+                }
+                let metrics = &mut self.plan.metrics;
+                match op.sets_immutable {
+                    Some(_) => metrics.upsert_ignore_errors += 1,
+                    None => metrics.successful_upserts += 1,
                 }
             }
             (OpKind::Delete | OpKind::DeleteIgnore, Some(row)) => {
@@ -150,15 +162,43 @@ impl<'a> Planner<'_, 'a> {
         self.first_new + self.plan.rows.len() as u32
     }
 
-    fn insert(&mut self, op: u32, hash: u64) {
-        self.index.insert(hash, self.next_row());
+    fn insert(&mut self, number: u32, op: &Summary) -> Result<(), RowErrorKind> {
+        let bytes = self.take_memory(self.fresh_bytes + u64::from(op.content_bytes))?;
+        self.index.insert(op.hash, self.next_row());
         self.plan.inserted += 1;
-        self.plan.rows.push(NewRow { op, base: None, keep_immutable: false });
+        self.plan.rows.push(NewRow { op: number, base: None, keep_immutable: false, bytes });
+        Ok(())
     }
 
-    fn replace(&mut self, op: u32, hash: u64, row: RowId, keep_immutable: bool) {
-        self.index.replace(hash, row, self.next_row());
+    fn replace(
+        &mut self,
+        number: u32,
+        op: &Summary,
+        row: RowId,
+        keep_immutable: bool,
+    ) -> Result<(), RowErrorKind> {
+        let before = match row.checked_sub(self.first_new) {
+            Some(staged) => self.plan.rows[staged as usize].bytes,
+            None => self.stored.row_bytes(row),
+        };
+        let bytes = self.take_memory(before + u64::from(op.content_bytes))?;
+        self.index.replace(op.hash, row, self.next_row());
         self.plan.ended.push(row);
-        self.plan.rows.push(NewRow { op, base: Some(row), keep_immutable });
+        self.plan.rows.push(NewRow { op: number, base: Some(row), keep_immutable, bytes });
+        Ok(())
+    }
+
+    /// An update of one cell keeps all others of its row, and a short insert may get long defaults: without a limit a
+    /// request of megabytes could take terabytes.
+    fn take_memory(&mut self, bytes: u64) -> Result<u64, RowErrorKind> {
+        let taken = self.plan.bytes + bytes;
+        if taken > BATCH_BYTES {
+            return Err(RowErrorKind::BatchTooLarge { limit: BATCH_BYTES });
+        }
+        self.plan.bytes = taken;
+        Ok(bytes)
     }
 }
+
+/// What the row versions of one batch may take.
+const BATCH_BYTES: u64 = 1 << 30;

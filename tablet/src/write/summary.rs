@@ -14,6 +14,8 @@ pub(crate) struct Summary {
     pub(crate) sets: bool,
     /// The first immutable column of which it sets the cell.
     pub(crate) sets_immutable: Option<u32>,
+    /// Bytes of its strings.
+    pub(crate) content_bytes: u32,
     /// Cells of immutable columns were taken out of it.
     pub(crate) passed_over: bool,
     /// In a box: there is a summary for each row, and hardly ever an error.
@@ -27,6 +29,7 @@ impl Summary {
             hash: 0,
             sets: false,
             sets_immutable: None,
+            content_bytes: 0,
             passed_over: op.ignored_immutable,
             error: op.fault.clone().map(|fault| Box::new(RowErrorKind::from(fault))),
         };
@@ -34,6 +37,11 @@ impl Summary {
             return summary;
         }
         summary.hash = hash(&op.cells[..schema.key_columns()]);
+        let strings =
+            schema.columns().iter().zip(op.cells).filter(|(column, _)| column.data_type.is_varlen());
+        let content = strings.map(|(_, cell)| cell.value().map_or(0, <[u8]>::len)).sum::<usize>();
+        // A request is far smaller than 4 GiB, but one string may be named by many cells.
+        summary.content_bytes = u32::try_from(content).unwrap_or(u32::MAX);
         let rest = schema.columns().iter().zip(op.cells).enumerate().skip(schema.key_columns());
         for (index, (column, _)) in rest.filter(|(_, (_, cell))| cell.is_set()) {
             if column.immutable {
