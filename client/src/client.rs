@@ -23,7 +23,7 @@ use crate::create::TableCreator;
 use crate::error::{AttemptError, ConnectError, MasterError, OpenTableError, Refusal, TabletCode};
 use crate::names::Names;
 use crate::requests::Requests;
-use crate::retry::{Advice, Deadline};
+use crate::retry::{Advice, Deadline, is_unreachable};
 use crate::session::SessionBuilder;
 use crate::table::Table;
 
@@ -299,7 +299,7 @@ impl Shared {
                     AttemptError::Resolve { host: host.clone(), source: Arc::new(source) }
                 })?,
             };
-            let proxy = Proxy::new(&self.messenger, address, &host.host);
+            let proxy = Proxy::new(&self.messenger, address.clone(), &host.host);
             let mut call = proxy.call::<M>(request).deadline(spec.deadline);
             for feature in spec.features {
                 call = call.feature(*feature);
@@ -321,15 +321,14 @@ impl Shared {
                     tracing::warn!(server = %host, error = %source, "its unix socket cannot be used, trying TCP");
                     self.cache.mark_unix_unreachable(server, Instant::now());
                 }
-                Err(source) => return Err(AttemptError::call(&host, source)),
+                Err(source) => {
+                    if is_unreachable(&source) {
+                        self.names.mark_failed(&host, &address);
+                    }
+                    return Err(AttemptError::call(&host, source));
+                }
             }
         }
-    }
-
-    /// Nothing answered at this server: its replicas are avoided, and its name is looked up anew.
-    fn mark_server_failed(&self, server: &Server) {
-        self.cache.mark_server_failed(server);
-        self.names.mark_failed(&server.host_port());
     }
 
     /// Tells the cache what a failed try says about a tablet and its server.
@@ -346,7 +345,7 @@ impl Shared {
             return;
         }
         match advice {
-            Advice::ServerFailed => self.mark_server_failed(server),
+            Advice::ServerFailed => self.cache.mark_server_failed(server),
             Advice::ReplicaFailed => self.cache.mark_failed(tablet, server.uuid()),
             Advice::NotLeader => self.cache.mark_not_leader(tablet, server.uuid()),
             Advice::TabletGone => self.cache.invalidate(tablet),

@@ -16,7 +16,7 @@ use crate::builder::Options;
 use crate::client::{Shared, host_port};
 use crate::error::{AttemptError, MasterCode, MasterError, Refusal};
 use crate::names::Names;
-use crate::retry::{Backoff, Deadline, is_leader_lost, may_ask_master_again};
+use crate::retry::{Backoff, Deadline, is_leader_lost, is_unreachable, may_ask_master_again};
 
 /// The masters of the cluster, and which of them leads.
 pub(crate) struct Masters {
@@ -111,9 +111,6 @@ impl Masters {
             let (messenger, names) = (messenger.clone(), names.clone());
             tries.spawn(async move {
                 let answer = ask_who_leads(&messenger, &names, &host, until).await;
-                if matches!(answer, Err(AttemptError::Call { .. } | AttemptError::Resolve { .. })) {
-                    names.mark_failed(&host);
-                }
                 (host, answer)
             });
         }
@@ -255,10 +252,16 @@ async fn ask_who_leads(
         .resolve(host, until)
         .await
         .map_err(|source| AttemptError::Resolve { host: host.clone(), source: Arc::new(source) })?;
-    let proxy = Proxy::new(messenger, address, &host.host);
+    let proxy = Proxy::new(messenger, address.clone(), &host.host);
     let call = proxy.call::<ConnectToMaster>(&ConnectToMasterRequestPb::default());
     let answer = call.feature(FEATURE_CONNECT_TO_MASTER).deadline(until).send().await;
-    let answer = answer.map_err(|source| AttemptError::call(host, source))?.message;
+    let answer = answer.map_err(|source| {
+        if is_unreachable(&source) {
+            names.mark_failed(host, &address);
+        }
+        AttemptError::call(host, source)
+    });
+    let answer = answer?.message;
     match &answer.error {
         None => Ok((proxy, answer)),
         Some(error) => {

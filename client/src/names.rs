@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,8 @@ pub(crate) struct Names {
 struct Host {
     /// Held during a look-up, so that the others wait without a thread each.
     looking_up: tokio::sync::Mutex<()>,
-    /// How often an address of the host failed: the next of its addresses is used then.
-    failures: Mutex<usize>,
+    /// Addresses of the host that nobody answered at; the others are used first.
+    failed: Mutex<Vec<IpAddr>>,
 }
 
 impl Names {
@@ -50,18 +51,23 @@ impl Names {
         };
         // Real Kudu servers listen on IPv4 only, and `localhost` often gives ::1 first.
         ips.sort_by_key(|ip| ip.is_ipv6());
-        let failures = *known.failures.lock();
-        let ip = failures.checked_rem(ips.len()).and_then(|index| ips.get(index));
-        ip.map(|ip| SockAddr::from((*ip, host.port)))
+        let mut failed = known.failed.lock();
+        if ips.iter().all(|ip| failed.contains(ip)) {
+            failed.clear();
+        }
+        let ip = ips.into_iter().find(|ip| !failed.contains(ip));
+        ip.map(|ip| SockAddr::from((ip, host.port)))
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{}` has no address", host.host)))
     }
 
-    /// Nothing answered at the host's address: the next call looks the name up again, and tries its next address.
-    pub(crate) fn mark_failed(&self, host: &HostPort) {
-        if host.as_ip().is_none() {
-            let known = self.host(&host.host);
-            let mut failures = known.failures.lock();
-            *failures = failures.wrapping_add(1);
+    /// Nobody answered at this address of the host: the next call looks the name up again, and tries another address of
+    /// it first.
+    pub(crate) fn mark_failed(&self, host: &HostPort, address: &SockAddr) {
+        let Some(ip) = address.ip().filter(|_| host.as_ip().is_none()) else { return };
+        let known = self.host(&host.host);
+        let mut failed = known.failed.lock();
+        if !failed.contains(&ip) {
+            failed.push(ip);
             self.resolver.invalidate(&host.host);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rpc_core::call::CallStage;
 use rpc_core::{CallError, RpcErrorCode};
 
 use crate::error::{AttemptError, StatusCode, TabletCode};
@@ -127,6 +128,15 @@ fn advise_call(error: &CallError) -> Advice {
         },
         CallError::Negotiation { .. } if error.is_retriable() => Advice::ServerFailed,
         _ => Advice::GiveUp,
+    }
+}
+
+/// Whether nobody answers at the address at all, so that another address of the name is worth a try.
+pub(crate) fn is_unreachable(error: &CallError) -> bool {
+    match error {
+        CallError::Network { .. } | CallError::Negotiation { .. } => true,
+        CallError::TimedOut { stage, .. } => *stage == CallStage::Connecting,
+        _ => false,
     }
 }
 

@@ -3,11 +3,14 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
 use client::schema::{Column, DataType, Schema, Timestamp, Value};
 use client::{Client, Filter, FlushMode, Layout, ReadMode, ReplicaSelection, ScanError, Table, column};
 use common::{connect, fill, master_address, small_schema, small_table, unique_name};
+use futures_core::Stream;
 
 /// Says by looking at a row whether a filter should let it through.
 type Judge = Box<dyn Fn(i64) -> bool>;
@@ -156,6 +159,22 @@ async fn a_scan_without_columns_counts() {
     }
     let some = test.table.scan().project(&[]).filter(column("value").less_than(100)).start().unwrap();
     assert_eq!(some.count().await.unwrap(), 100);
+    test.delete().await;
+}
+
+#[tokio::test]
+async fn a_scan_is_a_stream() {
+    fn is_stream<S: Stream<Item = Result<client::Batch, ScanError>> + Send + Unpin>(scan: S) -> S {
+        scan
+    }
+    let test = small_table("stream", 2).await;
+    fill(&test.client.session().mode(FlushMode::Manual).build(), &test.table, 50).await;
+    let mut stream = is_stream(test.table.scan().start().unwrap());
+    let mut rows = 0;
+    while let Some(batch) = poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
+        rows += batch.unwrap().rows();
+    }
+    assert_eq!(rows, 50);
     test.delete().await;
 }
 
