@@ -21,6 +21,7 @@
 mod error;
 mod fault;
 mod heartbeat;
+mod memory;
 mod node;
 mod options;
 mod scanner;

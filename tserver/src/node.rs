@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use server_base::flags::FlagSet;
 use server_base::{ServerClock, ServerIdentity};
 
+use crate::memory::MemoryLimit;
 use crate::scanner::registry::Scanners;
 use crate::tablets::Tablets;
 
@@ -16,6 +17,7 @@ pub(crate) struct Node {
     pub(crate) clock: ServerClock,
     pub(crate) tablets: Tablets,
     pub(crate) scanners: Scanners,
+    pub(crate) memory: MemoryLimit,
     /// No new scans, leadership to others: before the server is taken down.
     pub(crate) quiescing: AtomicBool,
     pub(crate) flags: FlagSet,

@@ -84,6 +84,11 @@ const TSERVER_FLAGS: &[(&str, &str)] = &[
     ("scanner_default_batch_size_bytes", "the size of a batch if the client names none"),
     ("scanner_max_batch_size_bytes", "the largest batch, whatever the client asks for"),
     ("tablet_history_max_age_sec", "how far back snapshots may be read"),
+    (
+        "memory_limit_hard_bytes",
+        "memory of the server; 0 is four fifths of the machine's, negative is no limit",
+    ),
+    ("memory_limit_soft_percentage", "writes are refused when rows take this much of it"),
     ("rpc_proxied_addresses", "where to listen for clients that come through a proxy"),
     ("rpc_proxy_advertised_addresses", "what to tell those clients in place of the bound addresses"),
     ("update_tablet_stats_interval_ms", "accepted: figures are as new as each heartbeat"),

@@ -10,6 +10,7 @@ use server_base::acl::AccessRules;
 use server_base::{GenericService, ServerClock, advertise, host_port_pb, info_file};
 
 use crate::heartbeat::Heartbeats;
+use crate::memory::MemoryLimit;
 use crate::node::Node;
 use crate::scanner::registry::Scanners;
 use crate::services;
@@ -67,6 +68,7 @@ impl TabletServer {
             clock: ServerClock::new(),
             tablets: Tablets::new(),
             scanners: Scanners::new(options.scanner_ttl),
+            memory: MemoryLimit::from_flags(&options.flags),
             quiescing: AtomicBool::new(false),
             flags: options.flags.clone(),
         });

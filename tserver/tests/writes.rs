@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Rig, row, scan_request, table, write_request};
 use proto::kudu::app_status_pb::ErrorCode;
@@ -132,6 +132,25 @@ fn a_refused_write_is_not_remembered() {
     rig.create(&schema);
     let second = rig.attempt(&request, RequestId { attempt_no: 1, ..id }).unwrap();
     assert_eq!((second.error, second.per_row_errors.len()), (None, 0));
+}
+
+#[test]
+fn writes_are_refused_for_a_while_when_rows_take_too_much_memory() {
+    let (rig, schema) = (Rig::new(&["--memory_limit_hard_bytes=100000"]), table());
+    rig.create(&schema);
+    rig.insert(&schema, &(0..5_000).map(|key| row(&schema, key)).collect::<Vec<_>>());
+    let request = write_request(&schema, &[(OpKind::Insert, row(&schema, 10_000))]);
+    let give_up = Instant::now() + Duration::from_secs(10);
+    let refused = loop {
+        match rig.call::<Write>(&request) {
+            Err(error) => break error,
+            Ok(_) => assert!(Instant::now() < give_up, "never refused"),
+        }
+    };
+    assert_eq!(refused.remote().unwrap().code, Some(RpcErrorCode::ERROR_SERVER_TOO_BUSY));
+    assert!(refused.is_retriable() && refused.to_string().contains("memory limit"), "{refused}");
+    let (rows, _) = rig.open(scan_request(&schema), 1 << 20);
+    assert!(rows.data.unwrap().num_rows() >= 5_000, "reads go on");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! The thread that reports to all masters and drops idle scanners.
+//! The thread that reports to all masters, drops idle scanners, and counts the memory of the rows.
 
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use proto::kudu::ServerRegistrationPb;
@@ -52,6 +52,13 @@ impl Heartbeats {
                     node.scanners.expire(Instant::now());
                 }
             });
+            let node = SharedNode::clone(&common.node);
+            tasks.spawn(async move {
+                loop {
+                    node.memory.update(node.tablets.all().iter().map(|replica| replica.bytes()).sum());
+                    tokio::time::sleep(MEMORY_CHECK_INTERVAL).await;
+                }
+            });
             let mut seen = HashSet::new();
             for master in masters.into_iter().filter(|master| seen.insert(master.to_string())) {
                 tasks.spawn(Reporter::new(common.clone(), master).run());
@@ -83,3 +90,6 @@ impl Drop for Heartbeats {
         self.stop();
     }
 }
+
+/// Long enough to cost nothing, short enough that little is written meanwhile.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);

@@ -35,11 +35,17 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
         .threads(threads)
         .queue_length(queue_length)
         .cheap::<Ping>(|call| call.respond(&PingResponsePb::default()))
-        .method::<Write>(move |call| match write_path::write(&write, call.request(), call.deadline()) {
-            Ok(response) => call.respond(&response),
-            // Not remembered: the next attempt may find another tablet here.
-            Err(fault) => {
-                call.respond_uncached(&WriteResponsePb { error: Some(fault.into()), ..Default::default() })
+        .method::<Write>(move |call| {
+            if let Some(refusal) = write.memory.refusal() {
+                return call.fail(refusal);
+            }
+            match write_path::write(&write, call.request(), call.deadline()) {
+                Ok(response) => call.respond(&response),
+                // Not remembered: the next attempt may find another tablet here.
+                Err(fault) => {
+                    let error = Some(fault.into());
+                    call.respond_uncached(&WriteResponsePb { error, ..Default::default() });
+                }
             }
         })
         .method::<Scan>(move |call| match answers::scan(&scan, call.request(), call.user()) {
