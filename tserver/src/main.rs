@@ -1,4 +1,5 @@
 //! `nyala-tserver`: a tablet server as a process of its own.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
