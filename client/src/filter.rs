@@ -10,7 +10,7 @@ pub fn column(name: impl Into<String>) -> FilterColumn {
     FilterColumn(name.into())
 }
 
-/// A column that a condition is about. Made by [`column`].
+/// A column that a condition is about. Made by [`column()`].
 #[derive(Clone, Debug)]
 pub struct FilterColumn(String);
 

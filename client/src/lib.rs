@@ -65,4 +65,4 @@ pub use schema;
 pub use session::{
     ApplyError, FlushError, FlushMode, RowErrors, RowFailure, Session, SessionBuilder, WriteError,
 };
-pub use table::Table;
+pub use table::{ReplicaLocation, Table, TabletLocation};

@@ -93,7 +93,7 @@ impl ScanBuilder {
         self
     }
 
-    /// Adds a condition; see [`column`](crate::column).
+    /// Adds a condition; see [`column()`](crate::column()).
     pub fn filter(mut self, filter: Filter) -> ScanBuilder {
         self.filters.push(filter);
         self

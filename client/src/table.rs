@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use meta_cache::{Reach, Replica, Role, Tablet};
+use net_addr::HostPort;
 use parking_lot::Mutex;
 use proto::kudu::SchemaPb;
 use proto::kudu::master::{GetTableSchemaRequestPb, GetTableSchemaResponsePb, TableIdentifierPb};
@@ -15,6 +17,7 @@ use schema::{OpKind, PartialRow, PartitionSchema, Schema};
 
 use crate::client::{Client, Shared, by_id, text};
 use crate::error::{MasterError, OpenTableError};
+use crate::locate::Place;
 use crate::op::Operation;
 use crate::retry::Deadline;
 use crate::scan::ScanBuilder;
@@ -186,6 +189,27 @@ impl Table {
         ScanBuilder::new(self.clone())
     }
 
+    /// Where the table's tablets are, by partition key; ranges without tablet are left out.
+    ///
+    /// # Errors
+    /// [`MasterError`]. **Cancel safe.**
+    pub async fn tablets(&self) -> Result<Vec<TabletLocation>, MasterError> {
+        let deadline = Deadline::after(self.shared().options.admin_timeout);
+        let (mut tablets, mut key) = (Vec::new(), Vec::new());
+        loop {
+            key = match self.shared().locate(self, &key, Reach::Range, &deadline).await? {
+                Place::Gap { end } => end,
+                Place::Tablet(tablet) => {
+                    tablets.push(TabletLocation::new(&tablet));
+                    tablet.end().to_vec()
+                }
+            };
+            if key.is_empty() {
+                return Ok(tablets);
+            }
+        }
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.client.shared
     }
@@ -212,6 +236,51 @@ impl Table {
     /// Whether two handles came from the same opening, so that their schemas are one.
     pub(crate) fn is_same_handle(&self, other: &Table) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+/// Where one tablet is, as this client knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TabletLocation {
+    /// The tablet's id, 32 hex digits.
+    pub id: String,
+    /// First partition key, inclusive.
+    pub start: Vec<u8>,
+    /// End of the partition keys, exclusive; empty = without end.
+    pub end: Vec<u8>,
+    /// Its replicas.
+    pub replicas: Vec<ReplicaLocation>,
+}
+
+/// Where one replica is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplicaLocation {
+    /// The tablet server's id, 32 hex digits.
+    pub server: String,
+    /// The tablet server's first RPC address.
+    pub address: HostPort,
+    /// Whether it takes the writes.
+    pub is_leader: bool,
+    /// Whether the tablet server is on this machine.
+    pub is_local: bool,
+}
+
+impl TabletLocation {
+    fn new(tablet: &Tablet) -> TabletLocation {
+        let replica = |replica: &Replica| ReplicaLocation {
+            server: replica.server().uuid().to_owned(),
+            address: replica.server().host_port(),
+            is_leader: replica.role() == Role::Leader,
+            is_local: replica.server().is_local(),
+        };
+        TabletLocation {
+            id: tablet.id().to_owned(),
+            start: tablet.start().to_vec(),
+            end: tablet.end().to_vec(),
+            replicas: tablet.replicas().iter().map(replica).collect(),
+        }
     }
 }
 

@@ -267,7 +267,7 @@ async fn a_tablet_that_stays_lost_is_not_looked_up_for_ever() {
     let master = FakeMaster::start(world_of(&[&server], vec![FakeTablet::whole("lost", 0)]));
     let client = master.connect().await;
     let table = client.open_table("fake").await.unwrap();
-    let session = client.session().timeout(Duration::from_secs(3)).build();
+    let session = client.session().timeout(Duration::from_millis(1500)).build();
     let error = session.apply(row(&table, 1)).await.unwrap_err();
     assert!(error.is_timeout() && error.to_string().contains("lost"), "{error}");
     assert!(master.calls("GetTableLocations") < 50 && ids.lock().unwrap().len() < 50);

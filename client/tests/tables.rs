@@ -40,6 +40,10 @@ async fn a_table_is_created_listed_opened_and_deleted() {
     assert_eq!(again.id(), table.id());
     assert_eq!(client.open_table_by_id(table.id()).await.unwrap().name(), name);
     client.table_statistics(&name).await.unwrap();
+    let tablets = table.tablets().await.unwrap();
+    assert_eq!(tablets.len(), 3);
+    assert!(tablets.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].id != pair[1].id));
+    assert!(tablets.iter().all(|tablet| tablet.replicas.len() == 1 && tablet.replicas[0].is_leader));
 
     client.delete_table(&name).await.unwrap();
     assert!(client.list_tables(&name).await.unwrap().is_empty());

@@ -181,6 +181,21 @@ async fn operations_on_one_row_take_effect_in_the_order_they_were_applied() {
 }
 
 #[tokio::test]
+async fn more_than_one_message_may_hold_is_sent_in_several() {
+    let test = small_table("much", 1).await;
+    let session = test.client.session().mode(FlushMode::Manual).buffer_bytes(64 << 20).build();
+    for id in 0..500 {
+        session.apply(insert(&test.table, id).with("text", "x".repeat(60_000)).unwrap()).await.unwrap();
+    }
+    // Behind all others, though they do not fit one message.
+    session.apply(test.table.delete().with("id", 0i64).unwrap()).await.unwrap();
+    session.flush().await.unwrap();
+    let scan = test.table.scan().project(&["id", "text"]).start().unwrap();
+    assert_eq!(scan.count().await.unwrap(), 499);
+    test.delete().await;
+}
+
+#[tokio::test]
 async fn a_row_larger_than_the_buffer_is_refused_with_both_sizes() {
     let test = small_table("large", 1).await;
     let session = test.client.session().mode(FlushMode::Manual).buffer_bytes(1024).build();
