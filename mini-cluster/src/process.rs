@@ -165,8 +165,9 @@ const REAL_KUDU_FLAGS: [&str; 7] = [
 
 fn common_flags(folder: &Path, info: &Path) -> [String; 6] {
     [
-        format!("--fs_wal_dir={}", folder.display()),
-        format!("--fs_data_dirs={}", folder.display()),
+        // A folder of its own, not there yet: Apache Kudu takes one with files in it for its own, half made.
+        format!("--fs_wal_dir={}", folder.join("data").display()),
+        format!("--fs_data_dirs={}", folder.join("data").display()),
         format!("--server_dump_info_path={}", info.display()),
         "--server_dump_info_format=pb".into(),
         "--rpc_server_allow_ephemeral_ports".into(),

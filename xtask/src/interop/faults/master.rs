@@ -1,4 +1,7 @@
 //! A master that is no leader for some time, then too busy twice, and well from then on.
+//!
+//! As Kudu's does, it says so in the role while it is a follower; it is a leader that cannot lead yet (NOT_THE_LEADER in the
+//! answers to other calls) for the second half of that time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,18 +56,16 @@ impl FaultyMaster {
             // What the client asks for by feature flag: 1.18 knows nine.
             .features(&[1, 2, 3, 4, 5, 6, 7, 8, 9])
             .cheap::<ConnectToMaster>(move |call| {
-                let refusal =
-                    ConnectToMasterResponsePb { error: Some(not_the_leader()), ..Default::default() };
-                let well =
-                    ConnectToMasterResponsePb { role: Some(Role::Leader as i32), ..Default::default() };
-                connects.answer(call, &refusal, &well);
+                let role = |role| ConnectToMasterResponsePb { role: Some(role as i32), ..Default::default() };
+                let follower_for = connects.without_leader / 2;
+                connects.answer(call, follower_for, &role(Role::Follower), &role(Role::Leader));
             })
             .cheap::<ListTables>(move |call| {
                 let refusal = ListTablesResponsePb { error: Some(not_the_leader()), ..Default::default() };
                 let table =
                     TableInfo { id: "0".repeat(32).into(), name: TABLE.to_owned(), ..Default::default() };
                 let well = ListTablesResponsePb { tables: vec![table], ..Default::default() };
-                lists.answer(call, &refusal, &well);
+                lists.answer(call, lists.without_leader, &refusal, &well);
             })
             .build();
         let server = Server::builder().bind("127.0.0.1:0".parse()?).service(service).start()?;
@@ -89,8 +90,14 @@ impl FaultyMaster {
 }
 
 impl State {
-    fn answer<M: Method>(&self, call: Call<M>, refusal: &M::Response, well: &M::Response) {
-        match self.mood() {
+    fn answer<M: Method>(
+        &self,
+        call: Call<M>,
+        refused_for: Duration,
+        refusal: &M::Response,
+        well: &M::Response,
+    ) {
+        match self.mood(refused_for) {
             Mood::NoLeader => call.respond(refusal),
             Mood::Busy => call.fail(RemoteError::new(
                 RpcErrorCode::ERROR_SERVER_TOO_BUSY,
@@ -100,12 +107,14 @@ impl State {
         }
     }
 
-    fn mood(&self) -> Mood {
+    fn mood(&self, refused_for: Duration) -> Mood {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.get_or_insert_with(Instant::now).elapsed() < self.without_leader {
+        if first.get_or_insert_with(Instant::now).elapsed() < refused_for {
             self.refused.fetch_add(1, Ordering::Relaxed);
             Mood::NoLeader
-        } else if self.busy.load(Ordering::Relaxed) < BUSY_ANSWERS {
+        } else if first.is_some_and(|first| first.elapsed() >= self.without_leader)
+            && self.busy.load(Ordering::Relaxed) < BUSY_ANSWERS
+        {
             self.busy.fetch_add(1, Ordering::Relaxed);
             Mood::Busy
         } else {
