@@ -92,6 +92,7 @@ final class Sessions {
     KuduSession session = client.newSession();
     session.setFlushMode(FlushMode.AUTO_FLUSH_BACKGROUND);
     session.setErrorCollectorSpace(20_000);
+    Object applying = new Object();
     AtomicBoolean done = new AtomicBoolean();
     ExecutorService pool = Executors.newCachedThreadPool();
     Future<Integer> flusher = pool.submit(() -> {
@@ -108,7 +109,11 @@ final class Sessions {
       int first = thread * perThread;
       writers.add(pool.submit(() -> {
         for (int id = first; id < first + perThread; id++) {
-          session.apply(with(table.newInsert(), id % 10 == 9 ? id - 1 : id, "x"));
+          Operation insert = with(table.newInsert(), id % 10 == 9 ? id - 1 : id, "x");
+          // Two calls of apply() at a time are too much for the Java client itself; apply() beside flush() is not.
+          synchronized (applying) {
+            session.apply(insert);
+          }
         }
         return null;
       }));
