@@ -197,4 +197,19 @@ mod tests {
         receive(&mut catalog, beat(1), &instance(0), &"peer", later).unwrap();
         assert_eq!(catalog.servers().live(later).count(), 1);
     }
+
+    #[test]
+    fn a_server_whose_address_was_taken_is_dead_until_it_calls_again() {
+        let mut catalog = catalog();
+        let start = Instant::now();
+        receive(&mut catalog, registering(1), &instance(0), &"peer", start).unwrap();
+        let mut other = registering(2);
+        other.common.ts_instance.permanent_uuid = Bytes::from_static(b"other");
+        receive(&mut catalog, other, &instance(0), &"peer", start).unwrap();
+        let live =
+            |catalog: &Catalog| catalog.servers().live(start).map(|ts| ts.uuid.clone()).collect::<Vec<_>>();
+        assert_eq!(live(&catalog), ["other"]);
+        receive(&mut catalog, beat(1), &instance(0), &"peer", start).unwrap();
+        assert_eq!(live(&catalog), ["other", "ts"]);
+    }
 }

@@ -70,12 +70,13 @@ struct Server {
 
 impl Server {
     fn start(
-        spec: Spec,
+        mut spec: Spec,
         port: u16,
         binaries: Option<&std::path::Path>,
         deadline: Instant,
     ) -> Result<Self, ClusterError> {
         let running = Running::start(&spec, port, binaries, deadline)?;
+        spec.uuid = running.uuid().parse().ok();
         Ok(Self { address: running.address(), spec, running: Some(running) })
     }
 }
@@ -107,6 +108,7 @@ impl MiniCluster {
             role: Role::Master,
             place: place(folder.as_ref(), "master"),
             flags: settings.master_flags.clone(),
+            uuid: None,
         };
         let master = Server::start(spec, settings.port, binaries, deadline)?;
         let mut cluster = Self {
@@ -123,6 +125,7 @@ impl MiniCluster {
                 role: Role::TabletServer,
                 place: place(cluster.folder.as_ref(), &format!("tserver-{index}")),
                 flags,
+                uuid: None,
             };
             cluster.tservers.push(Server::start(spec, 0, binaries, deadline)?);
         }

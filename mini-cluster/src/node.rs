@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use master::{Master, MasterOptions};
 use net_addr::{HostPort, SystemResolver};
+use server_base::{ServerIdentity, ServerUuid};
 use tserver::{TabletServer, TserverOptions};
 
 use crate::ClusterError;
@@ -16,6 +17,8 @@ pub(crate) struct Spec {
     pub(crate) role: Role,
     pub(crate) place: Place,
     pub(crate) flags: Vec<String>,
+    /// Who the server was when it ran before; the same again after a restart in this process.
+    pub(crate) uuid: Option<ServerUuid>,
 }
 
 /// A running server.
@@ -44,7 +47,7 @@ impl Running {
         flags.push("--rpc_server_allow_ephemeral_ports".into());
         let started = match spec.role {
             Role::Master => start_master(flags).map(Self::Master),
-            Role::TabletServer => start_tserver(flags).map(Self::TabletServer),
+            Role::TabletServer => start_tserver(flags, spec.uuid.clone()).map(Self::TabletServer),
         };
         started.map_err(|source| ClusterError::Start { server: spec.place.name.clone(), source })
     }
@@ -104,8 +107,12 @@ fn start_master(arguments: Vec<String>) -> StartResult<Master> {
     Ok(Master::start(MasterOptions::from_flags(flags)?)?)
 }
 
-fn start_tserver(arguments: Vec<String>) -> StartResult<TabletServer> {
+fn start_tserver(arguments: Vec<String>, uuid: Option<ServerUuid>) -> StartResult<TabletServer> {
     let flags = TserverOptions::flags();
     flags.parse(arguments)?;
-    Ok(TabletServer::start(TserverOptions::from_flags(&flags, &SystemResolver)?)?)
+    let mut options = TserverOptions::from_flags(&flags, &SystemResolver)?;
+    if let Some(uuid) = uuid {
+        options.identity = ServerIdentity::started(uuid);
+    }
+    Ok(TabletServer::start(options)?)
 }

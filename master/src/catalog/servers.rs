@@ -61,7 +61,8 @@ impl Servers {
         Self { known: BTreeMap::new(), silence }
     }
 
-    /// Notes who and where a server is. One that moved is found at its new address from now on.
+    /// Notes who and where a server is. One that moved is found at its new address from now on. Another server that was
+    /// at this address counts as dead until it calls again: it cannot listen there any more.
     pub fn register(
         &mut self,
         uuid: &str,
@@ -76,6 +77,12 @@ impl Servers {
             && server.seqno > seqno
         {
             return Err(RegisterError::Outdated { given: seqno, known: server.seqno });
+        }
+        let long_ago = now.checked_sub(self.silence);
+        for other in self.known.values_mut() {
+            if other.uuid != uuid && other.registration.rpc_addresses == registration.rpc_addresses {
+                other.heard = long_ago.unwrap_or(other.heard);
+            }
         }
         let server =
             TabletServer { uuid: uuid.to_owned(), seqno, registration, heard: now, wants_full_report: true };

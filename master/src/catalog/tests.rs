@@ -19,7 +19,7 @@ fn register(
     seqno: i64,
     now: Instant,
 ) -> Result<(), servers::RegisterError> {
-    let rpc_addresses = vec![HostPortPb { host: "127.0.0.1".into(), port: 7050 }];
+    let rpc_addresses = vec![HostPortPb { host: format!("{uuid}.example"), port: 7050 }];
     let registration = ServerRegistrationPb { rpc_addresses, ..Default::default() };
     catalog.servers_mut().register(uuid, seqno, registration, now)
 }
