@@ -73,6 +73,9 @@ pub enum Reason {
     /// Bytes that are no UTF-8.
     #[error("the row is not UTF-8")]
     NotUtf8,
+    /// The file cannot be read from this row on.
+    #[error("the file cannot be read any further: {0}")]
+    Unreadable(String),
     /// The server refused the row.
     #[error("{0}")]
     Refused(String),
@@ -83,7 +86,7 @@ pub enum Reason {
 #[non_exhaustive]
 pub enum CsvError {
     /// The file cannot be opened or read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -91,7 +94,7 @@ pub enum CsvError {
         source: std::io::Error,
     },
     /// The file is not CSV.
-    #[error("{}: {source}", path.display())]
+    #[error("{} is not CSV", path.display())]
     Csv {
         /// The file.
         path: PathBuf,
@@ -113,7 +116,7 @@ pub enum CsvError {
         columns: String,
     },
     /// The columns do not make a table.
-    #[error("the columns do not make a table: {0}")]
+    #[error("the columns do not make a table")]
     Schema(#[from] SchemaError),
 }
 
@@ -169,7 +172,7 @@ impl CsvTable {
 
     /// Reads the rows, from the first on.
     pub fn read(&self) -> Result<Rows<'_>, CsvError> {
-        Ok(Rows { table: self, reader: open(&self.path)?, record: StringRecord::new() })
+        Ok(Rows { table: self, reader: open(&self.path)?, record: StringRecord::new(), ended: false })
     }
 
     fn row(&self, line: u64, record: &StringRecord) -> Result<Row, BadRow> {
@@ -197,17 +200,21 @@ impl CsvTable {
     }
 }
 
-/// Iterator over the rows of a [`CsvTable`]; ends at the end of the file or where it cannot be read any more.
+/// Iterator over the rows of a [`CsvTable`]; ends at the end of the file, or behind a [`Reason::Unreadable`].
 pub struct Rows<'a> {
     table: &'a CsvTable,
     reader: Reader,
     record: StringRecord,
+    ended: bool,
 }
 
 impl Iterator for Rows<'_> {
     type Item = Result<Row, BadRow>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
         let result = self.reader.read_record(&mut self.record);
         match result {
             Ok(false) => None,
@@ -219,7 +226,11 @@ impl Iterator for Rows<'_> {
                 let line = error.position().map_or(0, csv::Position::line);
                 Some(Err(BadRow::whole(line, Reason::NotUtf8)))
             }
-            Err(_) => None,
+            Err(error) => {
+                self.ended = true;
+                let line = self.reader.position().line();
+                Some(Err(BadRow::whole(line, Reason::Unreadable(error.to_string()))))
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::hash::Hasher;
 use schema::{DataType, Schema, Value};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use xtask::report::thousands;
+use xtask::rows::{date_text, time_text};
 
 /// Beyond so many different texts a column is no longer counted text by text.
 const DISTINCT: usize = 64;
@@ -77,8 +78,14 @@ impl Summary {
             .iter()
             .map(|column| {
                 let (min, max, more) = column.content.texts();
-                let kind = format!("{:?}", column.data_type).to_uppercase();
-                vec![column.name.clone(), kind, thousands(column.nulls), min, max, more]
+                vec![
+                    column.name.clone(),
+                    column.data_type.to_string(),
+                    thousands(column.nulls),
+                    min,
+                    max,
+                    more,
+                ]
             })
             .collect()
     }
@@ -152,7 +159,7 @@ impl Content {
             Self::Nothing => Default::default(),
             Self::Whole { min, max, sum } => (signed(*min), signed(*max), format!("sum {}", signed(*sum))),
             Self::Real { min, max } => (min.to_string(), max.to_string(), String::new()),
-            Self::Ordered { min, max } => (min.to_string(), max.to_string(), String::new()),
+            Self::Ordered { min, max } => (shown(min), shown(max), String::new()),
             Self::Texts(counts) => (String::new(), String::new(), most_frequent(counts)),
             Self::ManyTexts => (String::new(), String::new(), format!("over {DISTINCT} different")),
         }
@@ -166,6 +173,14 @@ fn rank(value: &Value) -> i64 {
         Value::Date(v) => i64::from(*v),
         Value::Bool(v) => i64::from(*v),
         _ => 0,
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::UnixtimeMicros(micros) => time_text(*micros),
+        Value::Date(days) => date_text(*days),
+        other => other.to_string(),
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 const MAX_LINES: usize = 1000;
 const MAX_BYTES: usize = 1 << 20;
 
-/// The only place where `unsafe` is allowed.
+/// The only place where `unsafe` is allowed, apart from tests, which may have to make what safe code cannot.
 const UNSAFE_MODULE: &str = "rpc-core/src/reactor/";
 
 /// What a clone has to hold so that the tests need nothing beside it.
@@ -62,6 +62,7 @@ fn file(name: &str, content: &[u8], machine_paths: &[String]) -> Vec<String> {
         if name.ends_with(".rs")
             && line.contains(concat!("allow(", "unsafe_code"))
             && !name.starts_with(UNSAFE_MODULE)
+            && !name.contains("/tests/")
         {
             findings.push(format!("{name}:{}: unsafe code outside {UNSAFE_MODULE}", index + 1));
         }
@@ -139,6 +140,7 @@ mod tests {
         let text = concat!("#![allow(", "unsafe_code)]\n");
         assert_eq!(file("client/src/lib.rs", text.as_bytes(), &[]).len(), 1);
         assert!(file("rpc-core/src/reactor/sys.rs", text.as_bytes(), &[]).is_empty());
+        assert!(file("net-addr/tests/padding.rs", text.as_bytes(), &[]).is_empty());
     }
 
     #[test]

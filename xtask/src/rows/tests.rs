@@ -77,6 +77,22 @@ fn a_bad_row_names_line_column_value_and_reason() {
 }
 
 #[test]
+fn a_file_that_breaks_off_is_said_and_not_taken_for_the_end() {
+    let text: String = (0..5000).map(|id| format!("{id},{}\n", id * 7919 % 5000)).collect();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(format!("id,n\n{text}").as_bytes()).unwrap();
+    let bytes = packed.finish().unwrap();
+    let (_dir, path) = file("t.csv.gz", &bytes);
+    let table = CsvTable::inspect(&path, &key(&["id"])).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let rows: Vec<Result<Row, BadRow>> = table.read().unwrap().collect();
+    assert!(rows.len() < 5000);
+    let last = rows.last().unwrap().as_ref().unwrap_err();
+    assert!(matches!(last.reason, Reason::Unreadable(_)), "{last}");
+    assert!(CsvTable::inspect(&path, &key(&["id"])).is_err());
+}
+
+#[test]
 fn a_row_that_is_not_utf8_is_bad_and_the_next_is_read() {
     let (_dir, path) = file("t.csv", b"id,s\n1,a\n2,\xff\xfe\n3,c\n");
     let table = CsvTable::inspect(&path, &key(&["id"])).unwrap();
