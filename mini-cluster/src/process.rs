@@ -70,9 +70,12 @@ impl ServerProcess {
         let log_file =
             fs::File::create(&log).map_err(ClusterError::os(format!("cannot write {}", log.display())))?;
         let mut command = Command::new(&executable);
-        command.args(common_flags(&place.folder, &info));
+        command.args(common_flags(&info));
         if theirs {
             command.args(REAL_KUDU_FLAGS);
+            // A folder of its own, not there yet: Apache Kudu takes one with files in it for its own, half made.
+            let data = place.folder.join("data");
+            command.args(["--fs_wal_dir", "--fs_data_dirs"].map(|flag| format!("{flag}={}", data.display())));
             if let Some(sasl) = executable.parent().and_then(|bin| bin.parent()) {
                 command.env("SASL_PATH", sasl.join("lib/sasl2"));
             }
@@ -163,11 +166,8 @@ const REAL_KUDU_FLAGS: [&str; 7] = [
     "--fs_wal_dir_reserved_bytes=0",
 ];
 
-fn common_flags(folder: &Path, info: &Path) -> [String; 6] {
+fn common_flags(info: &Path) -> [String; 4] {
     [
-        // A folder of its own, not there yet: Apache Kudu takes one with files in it for its own, half made.
-        format!("--fs_wal_dir={}", folder.join("data").display()),
-        format!("--fs_data_dirs={}", folder.join("data").display()),
         format!("--server_dump_info_path={}", info.display()),
         "--server_dump_info_format=pb".into(),
         "--rpc_server_allow_ephemeral_ports".into(),
