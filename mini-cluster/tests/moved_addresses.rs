@@ -78,6 +78,24 @@ fn clients_behind_a_proxy_see_the_proxy_only_and_the_others_see_none_of_it() {
     });
 }
 
+#[test]
+fn any_address_of_the_loopback_network_is_this_machine() {
+    // The last of the two flags wins, ours.
+    let cluster = start(MiniCluster::builder().tserver_flag("--rpc_bind_addresses=127.0.0.2:0"));
+    assert!(cluster.tservers()[0].address.starts_with("127.0.0.2:"));
+    run(async {
+        let local = Client::connect(cluster.master_address()).await.unwrap();
+        use_table(&local, &table(&local, "by unix socket", 2).await).await;
+        let stats = local.location_stats();
+        assert!(stats.unix_chosen > 0 && stats.tcp_chosen == 0, "{stats:?}");
+        let told = Client::builder(cluster.master_address()).use_unix_domain_sockets(false);
+        let told = told.connect().await.unwrap();
+        use_table(&told, &table(&told, "by TCP", 2).await).await;
+        let stats = told.location_stats();
+        assert!(stats.unix_chosen == 0 && stats.tcp_chosen > 0, "{stats:?}");
+    });
+}
+
 /// Sends the name `localhost` wherever it is told to.
 struct Movable(Arc<AtomicU8>);
 
