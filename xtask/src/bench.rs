@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what is measured, each figure from several samples.
 
+mod rpc;
 mod start;
 
 use std::path::PathBuf;
@@ -13,12 +14,15 @@ use xtask::report;
 pub(crate) enum Bench {
     /// From nothing to the first table of a cluster in one process, and the memory it takes when idle.
     Start(start::Start),
+    /// The RPC stack against Kudu's rpc-bench, or any Kudu server under the same load.
+    Rpc(rpc::Rpc),
 }
 
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Bench::Start(command) => command.run(),
+            Bench::Rpc(command) => command.run(),
         }
     }
 }

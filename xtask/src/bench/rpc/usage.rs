@@ -1,0 +1,88 @@
+//! What a process, and the machine, have used up.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use xtask::measure;
+
+/// Since the start of this process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usage {
+    at: Instant,
+    cpu: Duration,
+    /// Clock ticks of 10 ms; only their ratio counts.
+    user: u64,
+    system: u64,
+    switches: u64,
+    /// Busy time of all CPUs, in ticks.
+    machine: u64,
+}
+
+/// Between two moments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Used {
+    pub(super) seconds: f64,
+    pub(super) user_us: f64,
+    pub(super) system_us: f64,
+    pub(super) switches: u64,
+    /// CPUs that the whole machine had busy, on average.
+    pub(super) machine_cpus: f64,
+}
+
+impl Usage {
+    pub(super) fn now() -> Result<Usage> {
+        let stat = std::fs::read_to_string("/proc/self/stat")?;
+        let (_, rest) = stat.rsplit_once(')').context("/proc/self/stat")?;
+        let ticks = |field: usize| rest.split_whitespace().nth(field).and_then(|text| text.parse().ok());
+        let mut switches = 0;
+        for thread in std::fs::read_dir("/proc/self/task")? {
+            let status = std::fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches:"));
+            let counts = counts.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+            switches += counts.sum::<u64>();
+        }
+        Ok(Usage {
+            at: Instant::now(),
+            cpu: measure::own_cpu_time(),
+            user: ticks(11).context("/proc/self/stat: utime")?,
+            system: ticks(12).context("/proc/self/stat: stime")?,
+            switches,
+            machine: machine_busy()?,
+        })
+    }
+
+    pub(super) fn since(&self, before: &Usage) -> Used {
+        let micros = (self.cpu.saturating_sub(before.cpu)).as_secs_f64() * 1e6;
+        let (user, system) = (self.user - before.user, self.system - before.system);
+        let share = user as f64 / (user + system).max(1) as f64;
+        let seconds = self.at.duration_since(before.at).as_secs_f64();
+        Used {
+            seconds,
+            user_us: micros * share,
+            system_us: micros * (1.0 - share),
+            switches: self.switches.saturating_sub(before.switches),
+            machine_cpus: (self.machine - before.machine) as f64 / 100.0 / seconds,
+        }
+    }
+}
+
+/// Ticks that all CPUs together spent neither idle nor waiting for a disk.
+fn machine_busy() -> Result<u64> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().context("/proc/stat")?;
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|text| text.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal
+    Ok([0, 1, 2, 5, 6].iter().filter_map(|&index| ticks.get(index)).sum())
+}
+
+/// System calls of this process while `perf` counts for `time`; `None` if the kernel or the lack of `perf` forbids it.
+pub(super) fn system_calls(time: Duration) -> Option<u64> {
+    let mut perf = Command::new("perf");
+    perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", &std::process::id().to_string()]);
+    perf.args(["--", "sleep", &format!("{:.3}", time.as_secs_f64())]);
+    let output = perf.stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = text.lines().find(|line| line.contains("raw_syscalls"))?;
+    line.split(',').next()?.parse().ok()
+}
