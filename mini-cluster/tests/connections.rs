@@ -84,7 +84,7 @@ fn a_connection_that_is_only_quiet_is_kept() {
 
 #[test]
 fn calls_to_a_server_that_stands_still_end_in_time_and_give_back_their_memory() {
-    const ROUNDS: usize = 4;
+    const ROUNDS: usize = 12;
     let (cluster, forwarder) = behind_a_forwarder(MiniCluster::builder());
     run(async {
         let client = Client::connect(cluster.master_address()).await.unwrap();
@@ -119,9 +119,10 @@ fn calls_to_a_server_that_stands_still_end_in_time_and_give_back_their_memory() 
             }
             resident.push(memory().0);
         }
-        // Each round has sent 100 MiB; what the first one left behind is the allocator's.
-        let grown = resident[ROUNDS - 1].saturating_sub(resident[0]);
-        assert!(grown < 100 << 20, "{} MiB more after {ROUNDS} rounds", grown >> 20);
+        // Each round has sent 100 MiB; what the first six left behind is the allocator's.
+        let settled = resident[..6].iter().max().copied().unwrap_or_default();
+        let grown = memory().0.saturating_sub(settled);
+        assert!(grown < 100 << 20, "{} MiB more after six more rounds", grown >> 20);
         forwarder.resume();
         client.session().build().apply(row(&table, -3)).await.expect("the connection is still good");
         assert_eq!(forwarder.accepted(), before, "and is the same one");
