@@ -29,8 +29,18 @@ const LOCAL: &[Step] = &[
     ("format", || step::run(&mut cargo(&["fmt", "--all", "--check"]))),
     ("clippy", || step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("lint", || lint::run(&step::root())),
-    ("tests", || step::run(&mut cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--examples"]))),
-    ("doc tests", || step::run(&mut cargo(&["test", "--workspace", "--doc"]))),
+    ("tests", || {
+        step::run(&mut cargo(&[
+            "test",
+            "--workspace",
+            "--no-fail-fast",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+        ]))
+    }),
+    ("doc tests", || step::run(&mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]))),
 ];
 
 const WITH_REAL_KUDU: &[Step] = &[
