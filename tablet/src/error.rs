@@ -3,6 +3,8 @@
 use schema::timestamp::ClockError;
 use schema::{PartitionError, PredicateError};
 
+use crate::log::LogError;
+
 /// A tablet that cannot be opened as it is described.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -22,12 +24,15 @@ pub enum OpenError {
     /// The partitions do not fit the schema.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
 }
 
 impl OpenError {
-    /// Always false: the description is wrong.
+    /// True if the system refused something that it may allow later; otherwise the description or a file is wrong.
     pub const fn is_retriable(&self) -> bool {
-        false
+        matches!(self, Self::Log(error) if error.is_retriable())
     }
 }
 
@@ -47,12 +52,17 @@ pub enum WriteError {
     /// The tablet has no numbers left for row versions.
     #[error("the tablet holds the most row versions it can (4294967295)")]
     Full,
+    /// The log takes no writes (any more): the tablet can be read only until it is opened again. Of a batch that was on its
+    /// way to the log all or nothing is there then.
+    #[error("the tablet takes no writes: {0}")]
+    Log(#[from] LogError),
 }
 
 impl WriteError {
-    /// Always false: the same batch fails again. (After [`WriteError::RowNotInPartition`], look the row up anew.)
+    /// True once the tablet was opened again after [`WriteError::Log`]; otherwise the same batch fails again. (After
+    /// [`WriteError::RowNotInPartition`], look the row up anew.)
     pub const fn is_retriable(&self) -> bool {
-        false
+        matches!(self, Self::Log(_))
     }
 }
 

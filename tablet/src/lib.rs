@@ -21,20 +21,30 @@
 //! then appended as new row versions at one timestamp. Updates and deletes end the version they find. A snapshot at T
 //! shows what was written before T and not ended before T; once it was read, no later write gets a timestamp below T.
 //!
+//! With [`Tablet::open_in`] every write is in a log before it is acknowledged or seen, and what the log holds is there again
+//! when the tablet is opened the next time.
+//!
 //! Limits: 2^32 - 1 row versions, all in memory. Timestamps and `now_micros` are microseconds since the Unix epoch.
 //!
-//! What it is not: durable yet (rows live in memory until the tablet is dropped, superseded versions too), replicated,
-//! or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
+//! What it is not: larger than memory (all rows live there, superseded versions too, and the log is kept whole),
+//! replicated, or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
 #![forbid(unsafe_code)]
 
+pub mod backend;
+mod durability;
 mod error;
+mod log;
 mod memory;
 mod scan;
+pub mod sealed;
 mod tablet;
 mod write;
 
+pub use durability::Storage;
 pub use error::{OpenError, ScanError, WriteError};
+pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};
 pub use scan::scanner::Scanner;
 pub use scan::spec::ScanSpec;
 pub use tablet::{Statistics, Tablet, TabletOptions};
 pub use write::outcome::{RowError, RowErrorKind, WriteMetrics, WriteOutcome};
+pub use write::request::RequestKey;

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use schema::partition::Partitioner;
 use schema::{Cell, HybridClock, Ops, Partition, PartitionSchema, Schema, Timestamp};
 
+use crate::durability::{Durability, Storage};
 use crate::memory::column::Layout;
 use crate::memory::index::{KeyIndex, RowId};
 use crate::memory::rows::{Rows, Source};
@@ -15,6 +16,7 @@ use crate::scan::filter::Filter;
 use crate::scan::scanner::Scanner;
 use crate::write::outcome::WriteOutcome;
 use crate::write::plan::{Plan, plan};
+use crate::write::request::RequestKey;
 use crate::write::summary::Summary;
 use crate::{OpenError, ScanError, ScanSpec, WriteError};
 
@@ -44,7 +46,7 @@ pub struct Statistics {
     pub live_rows: u64,
     /// Bytes of rows and of the key index in memory, superseded row versions included.
     pub memory_bytes: u64,
-    /// Bytes in files; 0 for now.
+    /// Bytes in files.
     pub on_disk_bytes: u64,
 }
 
@@ -61,10 +63,12 @@ pub struct Tablet {
     /// Held while a batch is decided and appended.
     index: Mutex<KeyIndex>,
     rows: RwLock<Rows>,
+    /// `None` for a tablet that lives in memory only.
+    pub(crate) durability: Option<Durability>,
 }
 
 impl Tablet {
-    /// Opens an empty tablet. Timestamps come from `clock`, which the tablets of a server share.
+    /// Opens an empty tablet that lives in memory only. Timestamps come from `clock`, which the tablets of a server share.
     ///
     /// # Errors
     /// The description is wrong: no column ids, no key, an auto-incrementing column, or impossible partitions.
@@ -89,18 +93,49 @@ impl Tablet {
             hasher: RandomState::default(),
             index: Mutex::new(KeyIndex::new()),
             options,
+            durability: None,
         })
     }
 
-    /// Writes a batch in order. Rows fail alone; an error means that nothing was written.
+    /// Opens the tablet whose log is in `storage`, with all that the log holds; an empty folder is an empty tablet. Blocks
+    /// while it reads. `seen` is told of each write of a client that named its calls, in order.
+    ///
+    /// # Errors
+    /// As [`Tablet::open`], or a log that is corrupt or cannot be read.
+    pub fn open_in(
+        storage: Storage,
+        options: TabletOptions,
+        clock: Arc<HybridClock>,
+        seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
+    ) -> Result<Self, OpenError> {
+        let mut tablet = Self::open(options, clock)?;
+        tablet.durability = Some(Durability::recover(&storage, &tablet, seen)?);
+        Ok(tablet)
+    }
+
+    /// Writes a batch in order. Rows fail alone; an error means that nothing was written. Blocks until the log has it.
     ///
     /// `propagated` is the newest timestamp the writer has seen: the batch gets a later one. `now_micros` is the
     /// physical time since the Unix epoch.
     ///
     /// # Errors
-    /// A row of another partition, a propagated timestamp too far ahead, or a tablet that is full.
+    /// A row of another partition, a propagated timestamp too far ahead, a tablet that is full, or a log that takes no more.
     pub fn write(
         &self,
+        ops: &Ops<'_>,
+        propagated: Option<Timestamp>,
+        now_micros: u64,
+    ) -> Result<WriteOutcome, WriteError> {
+        self.write_for(None, ops, propagated, now_micros)
+    }
+
+    /// As [`Tablet::write`], and notes in the log which call it was.
+    ///
+    /// # Errors
+    /// As [`Tablet::write`].
+    pub fn write_for(
+        &self,
+        request: Option<RequestKey<'_>>,
         ops: &Ops<'_>,
         propagated: Option<Timestamp>,
         now_micros: u64,
@@ -108,17 +143,38 @@ impl Tablet {
         if let Some(seen) = propagated {
             self.clock.update(seen, now_micros)?;
         }
-        let summaries = self.summaries(ops)?;
-        let mut index = self.index.lock();
-        let plan = {
-            let rows = self.rows.read();
-            if (RowId::MAX - rows.next_row()) as usize <= ops.len() {
-                return Err(WriteError::Full);
-            }
-            plan(&self.options.schema, &rows, &mut index, ops, summaries)
+        let summaries = self.summaries(ops, true)?;
+        let mut staged = match &self.durability {
+            Some(durability) if !ops.is_empty() => Some(durability.stage(ops, request)),
+            _ => None,
         };
-        let timestamp = self.publish(ops, &plan, now_micros);
-        drop(index);
+        let mut index = self.index.lock();
+        if let Some(staged) = &staged {
+            staged.check()?;
+        }
+        let plan = self.plan(&mut index, ops, summaries)?;
+        let mut rows = self.rows.write();
+        // Under the lock: who reads at a snapshot after this timestamp sees the batch.
+        let timestamp = self.clock.now(now_micros);
+        if let Some(staged) = &mut staged {
+            staged.append(timestamp, plan.errors.len())?;
+        }
+        self.publish(&mut rows, ops, &plan, timestamp);
+        drop((rows, index));
+        if let Some(staged) = staged {
+            staged.commit()?;
+        }
+        Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
+    }
+
+    /// Does again what was done at `timestamp`, before the tablet is in use.
+    pub(crate) fn replay(&self, ops: &Ops<'_>, timestamp: Timestamp) -> Result<WriteOutcome, WriteError> {
+        let summaries = self.summaries(ops, false)?;
+        let mut index = self.index.lock();
+        let plan = self.plan(&mut index, ops, summaries)?;
+        // Its own time is never too far ahead of it.
+        self.clock.update(timestamp, timestamp.physical_micros())?;
+        self.publish(&mut self.rows.write(), ops, &plan, timestamp);
         Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
     }
 
@@ -136,16 +192,22 @@ impl Tablet {
         needed[..schema.key_columns()].fill(true);
         spec.projection.iter().copied().chain(filter.columns()).for_each(|column| needed[column] = true);
 
+        if let Some(at) = spec.snapshot {
+            // Under the lock: a batch that is appended later gets a later timestamp.
+            let rows = self.rows.read();
+            self.clock.update(Timestamp(at.0.saturating_sub(1)), now_micros)?;
+            let appended = Timestamp(rows.last_commit.min(at.0.saturating_sub(1)));
+            drop(rows);
+            if let Some(durability) = &self.durability {
+                durability.wait_for(appended);
+            }
+        }
         let view = {
             let rows = self.rows_for_reading();
-            let snapshot = match spec.snapshot {
-                // Under the lock: a batch that is appended later gets a later timestamp.
-                Some(at) => {
-                    self.clock.update(Timestamp(at.0.saturating_sub(1)), now_micros)?;
-                    at.0
-                }
-                None => rows.last_commit + 1,
-            };
+            let wanted = spec.snapshot.map_or(rows.last_commit + 1, |at| at.0);
+            // What the log does not have yet may never be acknowledged.
+            let logged = self.durability.as_ref().map_or(u64::MAX, Durability::logged_before);
+            let snapshot = wanted.min(logged);
             filter.snapshot = snapshot;
             rows.view(snapshot, |column| needed[column])
         };
@@ -169,7 +231,7 @@ impl Tablet {
         Statistics {
             live_rows: rows.live,
             memory_bytes: (rows.bytes() + index_bytes) as u64,
-            on_disk_bytes: 0,
+            on_disk_bytes: self.durability.as_ref().map_or(0, Durability::bytes),
         }
     }
 
@@ -188,15 +250,23 @@ impl Tablet {
         &self.options.partition
     }
 
-    /// Reads all operations once and checks that their rows belong here.
-    fn summaries(&self, ops: &Ops<'_>) -> Result<Vec<Summary>, WriteError> {
+    fn plan(&self, index: &mut KeyIndex, ops: &Ops<'_>, summaries: Vec<Summary>) -> Result<Plan, WriteError> {
+        let rows = self.rows.read();
+        if (RowId::MAX - rows.next_row()) as usize <= ops.len() {
+            return Err(WriteError::Full);
+        }
+        Ok(plan(&self.options.schema, &rows, index, ops, summaries))
+    }
+
+    /// Reads all operations once and, if wanted, checks that their rows belong here.
+    fn summaries(&self, ops: &Ops<'_>, check: bool) -> Result<Vec<Summary>, WriteError> {
         let schema = &self.options.schema;
         let mut cursor = ops.cursor();
         let mut summaries = Vec::with_capacity(ops.len());
         let mut key = Vec::new();
         while let Some(op) = cursor.next_op() {
             let summary = Summary::of(schema, &op, |key| self.hash(key));
-            if summary.error.is_none() && !self.is_here(op.cells, &mut key) {
+            if check && summary.error.is_none() && !self.is_here(op.cells, &mut key) {
                 return Err(WriteError::RowNotInPartition { index: summaries.len() as u32 });
             }
             summaries.push(summary);
@@ -223,12 +293,9 @@ impl Tablet {
     }
 
     /// Appends what was decided and ends what it replaces, all at one timestamp.
-    fn publish(&self, ops: &Ops<'_>, plan: &Plan, now_micros: u64) -> Timestamp {
+    fn publish(&self, rows: &mut Rows, ops: &Ops<'_>, plan: &Plan, timestamp: Timestamp) {
         let schema = &self.options.schema;
         let mut cells = Vec::with_capacity(schema.len());
-        let mut rows = self.rows.write();
-        // Under the lock: who reads at a snapshot after this timestamp sees the batch.
-        let timestamp = self.clock.now(now_micros);
         for new in &plan.rows {
             ops.read(new.op as usize, &mut cells);
             rows.append(timestamp.0, |column| match (cells[column], new.base) {
@@ -247,7 +314,6 @@ impl Tablet {
         }
         rows.live = rows.live + plan.inserted - plan.deleted;
         rows.last_commit = timestamp.0;
-        timestamp
     }
 
     /// A tail that has grown is made a chunk that readers share, unless a writer is at work.

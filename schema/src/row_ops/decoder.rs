@@ -300,6 +300,17 @@ impl<'a> Ops<'a> {
         self.starts.is_empty()
     }
 
+    /// The operations as they came: rows and indirect data.
+    pub fn raw(&self) -> (&'a [u8], &'a [u8]) {
+        (self.rows, self.indirect)
+    }
+
+    /// For each column of the client's schema, its index in the table's: with [`raw`](Self::raw), all that is needed to
+    /// decode the operations again.
+    pub fn client_columns(&self) -> impl ExactSizeIterator<Item = usize> + 'a {
+        self.decoder.plan.iter().map(|source| source.target)
+    }
+
     /// The table's schema, whose columns the cells are in.
     pub fn schema(&self) -> &'a Schema {
         &self.decoder.table

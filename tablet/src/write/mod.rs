@@ -2,4 +2,5 @@
 
 pub(crate) mod outcome;
 pub(crate) mod plan;
+pub(crate) mod request;
 pub(crate) mod summary;

@@ -1,0 +1,158 @@
+//! What makes a tablet outlive its process: each write is in the log before it is seen.
+//!
+//! A batch is appended to the rows in memory and to the log's queue under one lock, so both have the same order. Scans show
+//! nothing that is not in the log yet; if the log fails, they go on showing what it has, and writes end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use schema::{Ops, Timestamp};
+
+use crate::backend::Backend;
+use crate::log::entry::{self, EntryError, WriteEntry};
+use crate::log::{self, Log, LogError, LogOptions};
+use crate::write::request::RequestKey;
+use crate::{Tablet, WriteOutcome};
+
+/// Where a tablet's files are, and how its log is written.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    /// Who keeps the files.
+    pub backend: Arc<dyn Backend>,
+    /// The folder of the log; it is there, and nothing else uses it.
+    pub folder: PathBuf,
+    /// How the log is written.
+    pub log: LogOptions,
+}
+
+#[derive(Debug)]
+pub(crate) struct Durability {
+    log: Log,
+    /// All writes before this timestamp are in the log.
+    logged_before: AtomicU64,
+    /// The newest write in the log's queue.
+    appended: Mutex<Appended>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Appended {
+    timestamp: Timestamp,
+    /// Its entry.
+    number: u64,
+}
+
+/// A write on its way into the log.
+#[derive(Debug)]
+pub(crate) struct Staged<'a> {
+    durability: &'a Durability,
+    entry: Vec<u8>,
+    appended: Option<Appended>,
+}
+
+impl Durability {
+    pub(crate) fn recover(
+        storage: &Storage,
+        tablet: &Tablet,
+        seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
+    ) -> Result<Self, LogError> {
+        let mut newest = Timestamp::MIN;
+        let each = |entry: &[u8]| {
+            let write = WriteEntry::decode(entry)?;
+            let decoder = write.decoder(tablet.schema())?;
+            let ops = decoder.decode(write.rows, write.indirect)?;
+            let outcome = tablet.replay(&ops, write.timestamp).map_err(|_| EntryError::OtherOutcome)?;
+            if outcome.row_errors.len() as u32 != write.failed {
+                return Err(EntryError::OtherOutcome);
+            }
+            newest = write.timestamp;
+            if let Some(request) = write.request {
+                seen(request, outcome);
+            }
+            Ok(())
+        };
+        let Storage { backend, folder, log } = storage;
+        let log = log::recover(backend, folder, &tablet.options().id, *log, each)?;
+        Ok(Self {
+            log,
+            logged_before: AtomicU64::new(newest.next().0),
+            appended: Mutex::new(Appended { timestamp: newest, number: 0 }),
+        })
+    }
+
+    /// The first step of a write, before any lock.
+    pub(crate) fn stage(&self, ops: &Ops<'_>, request: Option<RequestKey<'_>>) -> Staged<'_> {
+        Staged { durability: self, entry: entry::encode(ops, request), appended: None }
+    }
+
+    /// Scans show what is before this timestamp.
+    pub(crate) fn logged_before(&self) -> u64 {
+        self.logged_before.load(Ordering::Acquire)
+    }
+
+    /// Returns when all writes up to `timestamp` that were appended are in the log, or never will be.
+    pub(crate) fn wait_for(&self, timestamp: Timestamp) {
+        if timestamp.0 < self.logged_before() {
+            return;
+        }
+        let appended = *self.appended.lock();
+        if self.log.commit(appended.number).is_ok() {
+            self.logged_before.fetch_max(appended.timestamp.next().0, Ordering::AcqRel);
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+}
+
+impl Staged<'_> {
+    /// Whether the log may still take it. To be asked under the lock that orders writes and before the write is decided: the
+    /// key index of a tablet whose log has failed may name rows that were never appended.
+    pub(crate) fn check(&self) -> Result<(), LogError> {
+        self.durability.log.failure().map_or(Ok(()), Err)
+    }
+
+    /// The second step, under the lock that orders writes.
+    pub(crate) fn append(&mut self, timestamp: Timestamp, failed: usize) -> Result<(), LogError> {
+        entry::complete(&mut self.entry, timestamp, failed as u32);
+        let mut newest = self.durability.appended.lock();
+        let number = self.durability.log.append(std::mem::take(&mut self.entry))?;
+        *newest = Appended { timestamp, number };
+        self.appended = Some(*newest);
+        Ok(())
+    }
+
+    /// The last step, without locks: returns when the log has it.
+    pub(crate) fn commit(self) -> Result<(), LogError> {
+        let Some(Appended { timestamp, number }) = self.appended else { return Ok(()) };
+        self.durability.log.commit(number)?;
+        self.durability.logged_before.fetch_max(timestamp.next().0, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+impl Tablet {
+    /// Why the tablet takes no writes any more, if that is so.
+    pub fn log_failure(&self) -> Option<LogError> {
+        self.durability.as_ref().and_then(|durability| durability.log.failure())
+    }
+
+    /// To be called every now and then if the log is to be synced at intervals.
+    ///
+    /// # Errors
+    /// What the system said; writes fail from then on.
+    pub fn sync_if_due(&self, now: Instant) -> Result<(), LogError> {
+        self.durability.as_ref().map_or(Ok(()), |durability| durability.log.sync_if_due(now))
+    }
+
+    /// Syncs the log and ends writes: the tablet is to be closed or deleted.
+    ///
+    /// # Errors
+    /// What the system said: the last writes may be lost if the machine ends before it has written them out.
+    pub fn close(&self) -> Result<(), LogError> {
+        self.durability.as_ref().map_or(Ok(()), |durability| durability.log.close())
+    }
+}

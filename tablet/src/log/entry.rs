@@ -1,0 +1,224 @@
+//! One write as the log keeps it: its operations as they came, behind what is needed to read them again.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+use schema::projection::ProjectionError;
+use schema::row_ops::{Decoder, RowOpError};
+use schema::{ColumnId, Ops, Schema, SchemaError, Timestamp};
+
+use crate::write::request::RequestKey;
+
+/// An entry that is whole, but makes no sense to this tablet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum EntryError {
+    #[error("it ends too early")]
+    Cut,
+    #[error("it is of a kind not known here ({0})")]
+    Kind(u8),
+    #[error("it writes a column that the tablet has not ({0})")]
+    Column(u32),
+    #[error("its columns do not fit the tablet's")]
+    Columns,
+    #[error("its operations cannot be decoded")]
+    Operations,
+    #[error("it ended otherwise when it was written")]
+    OtherOutcome,
+}
+
+/// A write, borrowed from the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WriteEntry<'a> {
+    pub(crate) timestamp: Timestamp,
+    /// Operations that failed.
+    pub(crate) failed: u32,
+    pub(crate) request: Option<RequestKey<'a>>,
+    columns: Vec<u32>,
+    pub(crate) rows: &'a [u8],
+    pub(crate) indirect: &'a [u8],
+}
+
+const WRITE: u8 = 1;
+const TIMESTAMP_AT: usize = 1;
+const FAILED_AT: usize = 9;
+
+/// The entry of a write, but for what [`complete`] adds when it is known.
+pub(crate) fn encode(ops: &Ops<'_>, request: Option<RequestKey<'_>>) -> Vec<u8> {
+    let (rows, indirect) = ops.raw();
+    let columns = ops.client_columns();
+    let mut entry = Vec::with_capacity(
+        columns
+            .len()
+            .saturating_mul(4)
+            .saturating_add(128)
+            .saturating_add(rows.len())
+            .saturating_add(indirect.len()),
+    );
+    entry.push(WRITE);
+    entry.extend_from_slice(&[0; 12]);
+    match request {
+        None => entry.push(0),
+        Some(request) => {
+            entry.push(1);
+            put_bytes(&mut entry, request.client_id.as_bytes());
+            entry.extend_from_slice(&request.seq_no.to_le_bytes());
+            entry.extend_from_slice(&request.first_incomplete_seq_no.to_le_bytes());
+        }
+    }
+    entry.extend_from_slice(&(columns.len() as u32).to_le_bytes());
+    columns.for_each(|column| entry.extend_from_slice(&ops.schema().id(column).0.to_le_bytes()));
+    put_bytes(&mut entry, rows);
+    put_bytes(&mut entry, indirect);
+    entry
+}
+
+/// Adds what is known once the write is decided.
+pub(crate) fn complete(entry: &mut [u8], timestamp: Timestamp, failed: u32) {
+    put_at(entry, TIMESTAMP_AT, &timestamp.0.to_le_bytes());
+    put_at(entry, FAILED_AT, &failed.to_le_bytes());
+}
+
+fn put_bytes(entry: &mut Vec<u8>, bytes: &[u8]) {
+    entry.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    entry.extend_from_slice(bytes);
+}
+
+fn put_at(entry: &mut [u8], at: usize, bytes: &[u8]) {
+    entry.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+}
+
+impl<'a> WriteEntry<'a> {
+    pub(crate) fn decode(entry: &'a [u8]) -> Result<Self, EntryError> {
+        let mut rest = Rest(entry);
+        match rest.take::<1>()? {
+            [WRITE] => {}
+            [other] => return Err(EntryError::Kind(other)),
+        }
+        let timestamp = Timestamp(u64::from_le_bytes(rest.take()?));
+        let failed = u32::from_le_bytes(rest.take()?);
+        let request = match rest.take::<1>()? {
+            [0] => None,
+            _ => Some(RequestKey {
+                client_id: std::str::from_utf8(rest.bytes()?).map_err(|_| EntryError::Cut)?,
+                seq_no: i64::from_le_bytes(rest.take()?),
+                first_incomplete_seq_no: i64::from_le_bytes(rest.take()?),
+            }),
+        };
+        let count = u32::from_le_bytes(rest.take()?) as usize;
+        let ids = rest.0.get(..count.saturating_mul(4)).ok_or(EntryError::Cut)?;
+        rest.0 = rest.0.get(ids.len()..).unwrap_or_default();
+        let columns = ids.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id)).collect();
+        let (rows, indirect) = (rest.bytes()?, rest.bytes()?);
+        Ok(Self { timestamp, failed, request, columns, rows, indirect })
+    }
+
+    /// What reads the operations, for the tablet's schema.
+    pub(crate) fn decoder(&self, schema: &Schema) -> Result<Decoder, EntryError> {
+        let index = |id: &u32| schema.index_of_id(ColumnId(*id)).ok_or(EntryError::Column(*id));
+        let indexes = self.columns.iter().map(index).collect::<Result<Vec<_>, _>>()?;
+        let client = schema.project(&indexes)?;
+        Ok(Decoder::new(&client, schema)?)
+    }
+}
+
+impl From<SchemaError> for EntryError {
+    fn from(_: SchemaError) -> Self {
+        Self::Columns
+    }
+}
+
+impl From<ProjectionError> for EntryError {
+    fn from(_: ProjectionError) -> Self {
+        Self::Columns
+    }
+}
+
+impl From<RowOpError> for EntryError {
+    fn from(_: RowOpError) -> Self {
+        Self::Operations
+    }
+}
+
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], EntryError> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(EntryError::Cut)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], EntryError> {
+        let length = u32::from_le_bytes(self.take()?) as usize;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(EntryError::Cut)?;
+        self.0 = rest;
+        Ok(head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schema::row_ops::Encoder;
+    use schema::{Column, DataType, OpKind, PartialRow};
+
+    fn table() -> Schema {
+        let columns =
+            vec![Column::new("k", DataType::Int32), Column::new("s", DataType::String).nullable(true)];
+        Schema::new(columns, 1).unwrap().with_sequential_ids(10)
+    }
+
+    fn encoded(request: Option<RequestKey<'_>>) -> Vec<u8> {
+        let table = table();
+        let mut row = PartialRow::new(&table);
+        row.set_at(0, 7).unwrap().set_at(1, "seven".to_owned()).unwrap();
+        let mut encoder = Encoder::new(&table);
+        encoder.push(OpKind::Insert, &row).unwrap();
+        let (rows, indirect) = encoder.finish();
+        let decoder = Decoder::new(&table, &table).unwrap();
+        let mut entry = encode(&decoder.decode(&rows, &indirect).unwrap(), request);
+        complete(&mut entry, Timestamp(99), 3);
+        entry
+    }
+
+    #[test]
+    fn a_write_comes_back_as_it_was_and_no_cut_goes_unnoticed() {
+        for request in [None, Some(RequestKey { client_id: "c", seq_no: 5, first_incomplete_seq_no: -1 })] {
+            let bytes = encoded(request);
+            let entry = WriteEntry::decode(&bytes).unwrap();
+            assert_eq!((entry.timestamp, entry.failed, entry.request), (Timestamp(99), 3, request));
+            let decoder = entry.decoder(&table()).unwrap();
+            let ops = decoder.decode(entry.rows, entry.indirect).unwrap();
+            let mut cursor = ops.cursor();
+            let op = cursor.next_op().unwrap();
+            assert_eq!((op.kind, op.cells[1].value()), (OpKind::Insert, Some(&b"seven"[..])));
+            (0..bytes.len()).for_each(|len| assert!(WriteEntry::decode(&bytes[..len]).is_err(), "{len}"));
+        }
+    }
+
+    #[test]
+    fn other_kinds_and_columns_are_refused() {
+        let mut bytes = encoded(None);
+        let other = Schema::new(vec![Column::new("k", DataType::Int32)], 1).unwrap().with_sequential_ids(10);
+        let entry = WriteEntry::decode(&bytes).unwrap();
+        assert_eq!(entry.decoder(&other).unwrap_err(), EntryError::Column(11));
+        bytes[0] = 9;
+        assert_eq!(WriteEntry::decode(&bytes), Err(EntryError::Kind(9)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..100)) {
+            bytes[0] = WRITE;
+            let _ = WriteEntry::decode(&bytes);
+        }
+    }
+}
