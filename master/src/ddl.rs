@@ -12,7 +12,12 @@ use crate::fault::{Fault, IdentifierFault};
 use crate::options::Limits;
 
 /// Turns the request of `user` into a plan, or says which of the rules it breaks.
-pub(crate) fn plan(request: CreateTableRequestPb, user: &str, limits: &Limits) -> Result<TablePlan, Fault> {
+pub(crate) fn plan(
+    mut request: CreateTableRequestPb,
+    user: &str,
+    limits: &Limits,
+) -> Result<TablePlan, Fault> {
+    complete_defaults(&mut request.schema)?;
     let schema = schema(&request, limits)?;
     let partitioning = request.partition_schema.clone().unwrap_or_default();
     let mut partitioning = partition_schema_from_pb(&partitioning, &schema).map_err(partition_fault)?;
@@ -73,6 +78,18 @@ fn schema(request: &CreateTableRequestPb, limits: &Limits) -> Result<Schema, Fau
         return Err(Fault::VirtualColumn { column: column.name.clone(), data_type: column.data_type });
     }
     Ok(schema.with_sequential_ids(0))
+}
+
+/// Rows written without a column get what old rows show there, unless told otherwise.
+fn complete_defaults(schema: &mut SchemaPb) -> Result<(), Fault> {
+    for column in &mut schema.columns {
+        match (&column.read_default_value, &column.write_default_value) {
+            (Some(read), None) => column.write_default_value = Some(read.clone()),
+            (None, Some(_)) => return Err(Fault::WriteDefaultAlone { column: column.name.clone() }),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Broken rules of partitions read the same wherever they were found.
@@ -296,5 +313,22 @@ mod tests {
                 .unwrap();
         assert_eq!(plan.partitions.len(), 1);
         assert!(plan.partitions[0].partition_key_end().is_empty());
+    }
+
+    #[test]
+    fn a_read_default_is_written_too_and_a_write_default_alone_is_refused() {
+        let mut request = request("t");
+        let default = Some(bytes::Bytes::from_static(&[42, 0, 0, 0]));
+        request.schema.columns[1].read_default_value = default.clone();
+        let made = plan(request.clone(), "alice", &Limits::default()).unwrap();
+        assert_eq!(made.schema.columns[1].write_default_value, default);
+        let column = &mut request.schema.columns[1];
+        column.write_default_value = column.read_default_value.take();
+        let refused = plan(request, "alice", &Limits::default()).unwrap_err();
+        assert!(
+            refused.to_string().ends_with("has write_default field set but no read_default"),
+            "{refused}"
+        );
+        assert_eq!(refused.codes().0, Code::InvalidSchema);
     }
 }

@@ -58,6 +58,13 @@ pub enum Fault {
         /// Its type.
         data_type: schema::DataType,
     },
+    /// Old rows would show nothing where new ones have a value.
+    #[error("column '{column}' has write_default field set but no read_default")]
+    #[non_exhaustive]
+    WriteDefaultAlone {
+        /// Its name.
+        column: String,
+    },
     /// The schema makes no sense.
     #[error("Bad schema: {0}")]
     BadSchema(schema::wire::WireError),
@@ -213,7 +220,7 @@ impl Fault {
             }
             F::NoSuchTable(_) => (Code::TableNotFound, ErrorCode::NotFound),
             F::TableExists { .. } => (Code::TableAlreadyPresent, ErrorCode::AlreadyPresent),
-            F::BadSchema(_) | F::BadBounds(_) | F::VirtualColumn { .. } => {
+            F::BadSchema(_) | F::BadBounds(_) | F::VirtualColumn { .. } | F::WriteDefaultAlone { .. } => {
                 (Code::InvalidSchema, ErrorCode::InvalidArgument)
             }
             F::BadPartitions(error) if error.is_not_supported() => {

@@ -34,6 +34,17 @@ fn is_closed(stream: &mut dyn Stream) -> bool {
     }
 }
 
+/// Both ends of all connections are in this process, which may hold 1024 files by default on many machines.
+fn many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(8192, |most| most.min(8192));
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(wanted);
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+}
+
 #[test]
 fn strangers_are_dropped_at_once_on_every_socket() {
     let cluster = start(MiniCluster::builder());
@@ -85,6 +96,7 @@ fn random_bytes_at_any_stage_end_no_server() {
 
 #[test]
 fn lengths_that_are_only_claimed_cost_no_memory() {
+    many_files();
     let cluster = start(MiniCluster::builder());
     run(a_good_client_is_served(&cluster));
     let (resident, asked) = memory();
@@ -122,12 +134,16 @@ fn lengths_that_are_only_claimed_cost_no_memory() {
 
 #[test]
 fn five_hundred_peers_that_stop_half_way_do_not_delay_a_good_client() {
+    many_files();
     // Nobody is dropped for taking too long.
     let cluster = start(
         MiniCluster::builder()
             .master_flag("--rpc_negotiation_timeout_ms=3600000")
             .tserver_flag("--rpc_negotiation_timeout_ms=3600000"),
     );
+    let started = Instant::now();
+    run(a_good_client_is_served(&cluster));
+    let alone = started.elapsed();
     let greeting = greeting();
     let mut peers = Vec::new();
     for address in addresses(&cluster) {
@@ -139,8 +155,9 @@ fn five_hundred_peers_that_stop_half_way_do_not_delay_a_good_client() {
     }
     let started = Instant::now();
     run(a_good_client_is_served(&cluster));
+    let took = started.elapsed();
     // A real server keeps the good client waiting for what is left of the 3 s that the others have.
-    assert!(started.elapsed() < Duration::from_secs(1), "took {:?}", started.elapsed());
+    assert!(took < Duration::from_secs(1) + 5 * alone, "took {took:?}, {alone:?} without the others");
     drop(peers);
     run(a_good_client_is_served(&cluster));
 }
