@@ -19,6 +19,8 @@
 pub mod acl;
 pub mod advertise;
 mod clock;
+pub mod data_folder;
+pub mod durability;
 pub mod flags;
 mod generic_service;
 mod identity;

@@ -2,6 +2,7 @@
 
 use rpc_server::BindError;
 use server_base::OptionsError;
+use server_base::data_folder::DataFolderError;
 use server_base::info_file::InfoFileError;
 
 /// A tablet server that cannot start. Nothing of it is left running.
@@ -17,6 +18,12 @@ pub enum StartError {
     /// The file that is to tell where the server listens.
     #[error(transparent)]
     InfoFile(#[from] InfoFileError),
+    /// The folder of what has to last cannot be used.
+    #[error("--fs_wal_dir: {0}")]
+    DataFolder(#[from] DataFolderError),
+    /// The tablets in it cannot be listed.
+    #[error("--fs_wal_dir: {0}")]
+    Tablets(Box<dyn std::error::Error + Send + Sync>),
     /// The system gives no more threads or file descriptors.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -28,7 +35,14 @@ impl StartError {
         match self {
             Self::Options(error) => error.is_retriable(),
             Self::Bind(_) | Self::Thread(_) => true,
-            Self::InfoFile(_) => false,
+            Self::DataFolder(error) => error.is_retriable(),
+            Self::InfoFile(_) | Self::Tablets(_) => false,
         }
+    }
+}
+
+impl From<crate::storage::StoreError> for StartError {
+    fn from(error: crate::storage::StoreError) -> Self {
+        Self::Tablets(Box::new(error))
     }
 }

@@ -12,7 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it is not: durable (rows live in memory until the server stops) or replicated (it leads every replica it has).
+//! With `--fs_wal_dir` tablets are there again after a stop or a kill; without it rows live in memory until the server stops.
+//!
+//! What it is not: replicated (it leads every replica it has).
 //! AlterSchema, transactions, scans of differences and tablet copies are not there yet.
 //!
 //! It runs with a real Kudu master of 1.18 as well as with ours.
@@ -24,10 +26,13 @@ mod heartbeat;
 mod memory;
 mod node;
 mod options;
+mod replicas;
 mod scanner;
 mod server;
 mod services;
+mod storage;
 mod tablets;
+mod upkeep;
 mod write_path;
 
 pub use error::StartError;

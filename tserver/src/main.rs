@@ -35,7 +35,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     flags.warn_ignored();
     let mut signals = StopSignals::install()?;
     let server = TabletServer::start(TserverOptions::from_flags(&flags, &SystemResolver)?)?;
-    tracing::warn!("rows live in memory: they are gone when this server stops");
+    if flags.string("fs_wal_dir").is_empty() {
+        tracing::warn!("no --fs_wal_dir: rows live in memory, they are gone when this server stops");
+    }
     let stop = signals.wait();
     tracing::info!(?stop, "stopping");
     server.shutdown();

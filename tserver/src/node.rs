@@ -8,6 +8,7 @@ use server_base::{ServerClock, ServerIdentity};
 
 use crate::memory::MemoryLimit;
 use crate::scanner::registry::Scanners;
+use crate::storage::TabletStore;
 use crate::tablets::Tablets;
 
 /// The inside of a tablet server.
@@ -16,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) identity: ServerIdentity,
     pub(crate) clock: ServerClock,
     pub(crate) tablets: Tablets,
+    /// `None` if tablets live in memory only.
+    pub(crate) store: Option<TabletStore>,
     pub(crate) scanners: Scanners,
     pub(crate) memory: MemoryLimit,
     /// No new scans, leadership to others: before the server is taken down.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use net_addr::{HostPort, ParseError, Resolver, SockAddr};
 use server_base::flags::{FlagSet, Role};
-use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerIdentity};
+use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerIdentity, durability};
 
 /// Everything a [`TabletServer`](crate::TabletServer) needs to start.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TserverOptions {
-    /// Who it is; a new server by default.
+    /// Who it is; a new server by default. With `--fs_wal_dir` the folder knows better.
     pub identity: ServerIdentity,
     /// Where it listens, with how many threads.
     pub rpc: RpcOptions,
@@ -36,7 +36,7 @@ impl TserverOptions {
     /// The flags of a tablet server at our defaults: listens on 127.0.0.1:7050 and on its unix socket, and reports to
     /// 127.0.0.1:7051.
     pub fn flags() -> FlagSet {
-        FlagSet::builder(Role::TabletServer, "nyala-tserver")
+        durability::with_flags(FlagSet::builder(Role::TabletServer, "nyala-tserver"))
             .acts_on_all(RPC_FLAGS)
             .acts_on_all(TSERVER_FLAGS)
             .default_value("rpc_bind_addresses", "127.0.0.1:7050")

@@ -7,17 +7,22 @@ use net_addr::{HostPort, LocalAddresses, SockAddr, SystemResolver};
 use parking_lot::Mutex;
 use rpc_server::Server;
 use server_base::acl::AccessRules;
-use server_base::{GenericService, ServerClock, advertise, host_port_pb, info_file};
+use server_base::data_folder::DataFolder;
+use server_base::{
+    GenericService, ServerClock, ServerIdentity, advertise, durability, host_port_pb, info_file,
+};
 
 use crate::heartbeat::Heartbeats;
 use crate::memory::MemoryLimit;
 use crate::node::Node;
 use crate::scanner::registry::Scanners;
 use crate::services;
+use crate::storage::{TABLETS, TabletStore};
 use crate::tablets::Tablets;
+use crate::upkeep::{self, Upkeep};
 use crate::{StartError, TserverOptions};
 
-/// A running tablet server. It stops when it is dropped, and its rows are gone then.
+/// A running tablet server. It stops when it is dropped; without `--fs_wal_dir` its rows are gone then.
 #[derive(Debug)]
 pub struct TabletServer {
     node: Arc<Node>,
@@ -25,14 +30,21 @@ pub struct TabletServer {
     bound: Vec<SockAddr>,
     unix: Option<SockAddr>,
     heartbeats: Mutex<Heartbeats>,
+    upkeep: Mutex<Upkeep>,
 }
 
 impl TabletServer {
-    /// Listens, then reports to the masters, whether they are there yet or not.
+    /// Listens, then reports to the masters, whether they are there yet or not. Tablets on disk are opened meanwhile: calls
+    /// for them are told to come again.
     ///
     /// # Errors
-    /// [`StartError`]: an address in use, or a system out of threads.
-    pub fn start(options: TserverOptions) -> Result<Self, StartError> {
+    /// [`StartError`]: an address in use, a data folder that cannot be used, or a system out of threads.
+    pub fn start(mut options: TserverOptions) -> Result<Self, StartError> {
+        // First, since another process that has the folder is the same server.
+        let folder = DataFolder::from_flags(&options.flags, TABLETS)?;
+        if let Some(folder) = &folder {
+            options.identity = ServerIdentity::started(folder.uuid().clone());
+        }
         let rpc = &options.rpc;
         let mut builder = Server::builder()
             .name("TabletServer")
@@ -67,6 +79,7 @@ impl TabletServer {
             identity: options.identity.clone(),
             clock: ServerClock::new(),
             tablets: Tablets::new(),
+            store: folder.map(|folder| TabletStore::new(folder, durability::log_options(&options.flags))),
             scanners: Scanners::new(options.scanner_ttl),
             memory: MemoryLimit::from_flags(&options.flags),
             quiescing: AtomicBool::new(false),
@@ -83,11 +96,16 @@ impl TabletServer {
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
         server.register(services::consensus::service(&node))?;
         server.register(generic.into_service())?;
+        let to_open = match &node.store {
+            Some(store) => upkeep::find(&node, store)?,
+            None => Vec::new(),
+        };
+        let upkeep = Mutex::new(Upkeep::start(&node, to_open)?);
         server.ready();
         info_file::write(&options.flags, &options.identity.status(&bound))?;
         let heartbeats = Mutex::new(Heartbeats::start(&node, registration, &options)?);
         tracing::info!(uuid = node.uuid(), ?bound, ?unix, "tablet server is up");
-        Ok(Self { node, server, bound, unix, heartbeats })
+        Ok(Self { node, server, bound, unix, heartbeats, upkeep })
     }
 
     /// 32 hex digits.
@@ -105,9 +123,9 @@ impl TabletServer {
         self.unix.as_ref().and_then(SockAddr::advertised_unix_path)
     }
 
-    /// How many replicas it has, tombstones not counted.
+    /// How many replicas it has whose rows can be read.
     pub fn tablets(&self) -> usize {
-        self.node.tablets.all().iter().filter(|replica| replica.tablet.is_some()).count()
+        self.node.tablets.all().iter().filter(|replica| replica.running().is_some()).count()
     }
 
     /// Stops reporting, listening and serving; calls that run are answered. Blocks for as long as they take. May be called more
@@ -115,8 +133,14 @@ impl TabletServer {
     pub fn shutdown(&self) {
         self.heartbeats.lock().stop();
         self.server.shutdown();
+        self.upkeep.lock().stop();
+        for replica in self.node.tablets.all() {
+            if let Some(Err(error)) = replica.running().map(tablet::Tablet::close) {
+                tracing::error!(tablet = replica.id(), %error, "a log was not synced at the end");
+            }
+        }
     }
 }
 
-/// Creating and deleting in memory is quick.
+/// Creating and deleting is quick.
 const ADMIN_THREADS: usize = 2;

@@ -18,8 +18,18 @@ use crate::fault::Fault;
 pub(crate) struct Replica {
     pub(crate) about: TabletOptions,
     pub(crate) config: RaftConfigPb,
-    /// `None` once it was tombstoned.
-    pub(crate) tablet: Option<Tablet>,
+    pub(crate) state: State,
+}
+
+/// What has become of a replica.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// Its log is being read.
+    Opening,
+    Running(Box<Tablet>),
+    /// Its files are damaged, in these words. They stay until the replica is deleted.
+    Failed(String),
+    Tombstone,
 }
 
 /// All replicas by tablet id.
@@ -52,39 +62,76 @@ impl Replica {
     }
 
     pub(crate) fn data_state(&self) -> TabletDataState {
-        if self.tablet.is_some() {
-            TabletDataState::TabletDataReady
-        } else {
-            TabletDataState::TabletDataTombstoned
+        match self.state {
+            State::Tombstone => TabletDataState::TabletDataTombstoned,
+            _ => TabletDataState::TabletDataReady,
         }
     }
 
     pub(crate) fn state(&self) -> TabletStatePb {
-        if self.tablet.is_some() { TabletStatePb::Running } else { TabletStatePb::Stopped }
+        match self.state {
+            State::Opening => TabletStatePb::Bootstrapping,
+            State::Running(_) => TabletStatePb::Running,
+            State::Failed(_) => TabletStatePb::Failed,
+            State::Tombstone => TabletStatePb::Stopped,
+        }
+    }
+
+    /// The rows, if they can be read.
+    pub(crate) fn running(&self) -> Option<&Tablet> {
+        match &self.state {
+            State::Running(tablet) => Some(&**tablet),
+            _ => None,
+        }
+    }
+
+    /// Why it has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match &self.state {
+            State::Failed(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    fn with(&self, state: State) -> Self {
+        Self { about: self.about.clone(), config: self.config.clone(), state }
+    }
+
+    /// For people.
+    pub(crate) fn last_status(&self) -> String {
+        match &self.state {
+            State::Opening => "reading the log".to_owned(),
+            State::Running(tablet) => tablet.log_failure().map(|error| error.to_string()).unwrap_or_default(),
+            State::Failed(why) => why.clone(),
+            State::Tombstone => String::new(),
+        }
     }
 
     /// Bytes of its rows.
     pub(crate) fn bytes(&self) -> u64 {
-        self.tablet.as_ref().map_or(0, |tablet| tablet.statistics().memory_bytes)
+        self.running().map_or(0, |tablet| tablet.statistics().memory_bytes)
     }
 
-    /// The configuration with this server, `uuid`, as its leader; a tombstone has none.
+    /// The configuration with this server, `uuid`, as its leader if it can lead.
     pub(crate) fn consensus_state(&self, uuid: &str) -> ConsensusStatePb {
         ConsensusStatePb {
             current_term: TERM,
-            leader_uuid: Some(if self.tablet.is_some() { uuid.to_owned() } else { String::new() }),
+            leader_uuid: Some(if self.running().is_some() { uuid.to_owned() } else { String::new() }),
             committed_config: self.config.clone(),
             pending_config: None,
         }
     }
 
-    /// The rows, unless it is a tombstone.
+    /// The rows, or why they cannot be read.
     pub(crate) fn tablet(&self) -> Result<&Tablet, Fault> {
-        let gone = || {
-            let text = format!("Tablet {} is tombstoned on this server", self.id());
-            Fault::new(Code::TabletNotFound, ErrorCode::IllegalState, text)
+        let id = self.id();
+        let (code, text) = match &self.state {
+            State::Running(tablet) => return Ok(&**tablet),
+            State::Opening => (Code::TabletNotRunning, format!("Tablet {id} not RUNNING: BOOTSTRAPPING")),
+            State::Failed(why) => (Code::TabletFailed, format!("Tablet {id} has failed: {why}")),
+            State::Tombstone => (Code::TabletNotFound, format!("Tablet {id} is tombstoned on this server")),
         };
-        self.tablet.as_ref().ok_or_else(gone)
+        Err(Fault::new(code, ErrorCode::IllegalState, text))
     }
 }
 
@@ -127,17 +174,22 @@ impl Tablets {
         })
     }
 
+    /// Takes a replica into another state, unless it is gone.
+    pub(crate) fn set_state(&self, id: &str, state: State) {
+        self.change(|inner, change| {
+            let Some((at, replica)) = inner.replicas.get_mut(id) else { return };
+            *at = change;
+            *replica = Arc::new(replica.with(state));
+        });
+    }
+
     /// Removes a replica and its rows; with `keep_tombstone` its name and configuration stay.
     pub(crate) fn remove(&self, id: &str, keep_tombstone: bool) {
         self.change(|inner, change| {
             let Some((at, replica)) = inner.replicas.get_mut(id) else { return };
             if keep_tombstone {
                 *at = change;
-                *replica = Arc::new(Replica {
-                    about: replica.about.clone(),
-                    config: replica.config.clone(),
-                    tablet: None,
-                });
+                *replica = Arc::new(replica.with(State::Tombstone));
             } else {
                 inner.replicas.remove(id);
                 inner.removed.insert(change, id.to_owned());
@@ -180,3 +232,35 @@ impl Tablets {
 const TERM: i64 = 1;
 /// A master that misses more than these asks for a full report anyway when it next finds an unknown tablet.
 const REMOVALS_REMEMBERED: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use schema::{Column, DataType, Schema};
+
+    use super::*;
+
+    #[test]
+    fn what_a_client_and_a_master_hear_of_a_replica_that_does_not_run() {
+        let columns = vec![Column::new("k", DataType::Int32)];
+        let about = TabletOptions {
+            id: "t".into(),
+            table_id: "table".into(),
+            table_name: "table".into(),
+            schema: Schema::new(columns, 1).unwrap().with_sequential_ids(0),
+            partition_schema: Default::default(),
+            partition: Default::default(),
+            schema_version: 0,
+        };
+        let cases = [
+            (State::Opening, Code::TabletNotRunning, TabletStatePb::Bootstrapping),
+            (State::Failed("damaged".into()), Code::TabletFailed, TabletStatePb::Failed),
+            (State::Tombstone, Code::TabletNotFound, TabletStatePb::Stopped),
+        ];
+        for (state, code, told) in cases {
+            let replica = Replica { about: about.clone(), config: RaftConfigPb::default(), state };
+            let fault = replica.tablet().unwrap_err();
+            assert_eq!((fault.code, fault.status, replica.state()), (code, ErrorCode::IllegalState, told));
+            assert_eq!(replica.consensus_state("here").leader_uuid.as_deref(), Some(""), "it does not lead");
+        }
+    }
+}

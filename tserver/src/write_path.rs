@@ -10,7 +10,7 @@ use proto::kudu::tserver::{ResourceMetricsPb, WriteRequestPb, WriteResponsePb};
 use schema::row_ops::{Decoder, RowOpError};
 use schema::{Schema, Timestamp};
 use server_base::physical_micros;
-use tablet::{RowError, RowErrorKind, WriteError, WriteMetrics};
+use tablet::{RowError, RowErrorKind, WriteError, WriteMetrics, WriteOutcome};
 
 use crate::fault::{Fault, status};
 use crate::node::Node;
@@ -40,18 +40,25 @@ pub(crate) fn write(
     let propagated = request.propagated_timestamp.map(Timestamp);
     let outcome = tablet.write(&ops, propagated, physical_micros()).map_err(refused)?;
 
-    let mut metrics = resource_metrics(&outcome.metrics);
+    let mut response = answer(&outcome);
+    let mut metrics = response.resource_metrics.take().unwrap_or_default();
     if request.external_consistency_mode() == ExternalConsistencyMode::CommitWait {
         let waited = wait_until_past(outcome.timestamp, deadline);
         metrics.commit_wait_duration_usec = Some(waited.as_micros() as i64);
     }
     metrics.total_duration_nanos = Some(started.elapsed().as_nanos() as i64);
-    Ok(WriteResponsePb {
+    response.resource_metrics = Some(metrics);
+    Ok(response)
+}
+
+/// What a client is told of a write that was done.
+pub(crate) fn answer(outcome: &WriteOutcome) -> WriteResponsePb {
+    WriteResponsePb {
         error: None,
         per_row_errors: outcome.row_errors.iter().map(per_row_error).collect(),
         timestamp: Some(outcome.timestamp.0),
-        resource_metrics: Some(metrics),
-    })
+        resource_metrics: Some(resource_metrics(&outcome.metrics)),
+    }
 }
 
 fn undecodable(error: RowOpError) -> Fault {
@@ -69,6 +76,7 @@ fn refused(error: WriteError) -> Fault {
     let status = match &error {
         WriteError::RowNotInPartition { .. } => ErrorCode::NotFound,
         WriteError::Full => ErrorCode::IllegalState,
+        WriteError::Log(_) => ErrorCode::IoError,
         _ => ErrorCode::InvalidArgument,
     };
     Fault::new(Code::UnknownError, status, error.to_string())

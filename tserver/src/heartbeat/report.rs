@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::kudu::ServerRegistrationPb;
+use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::master::{
     ReportedTabletPb, TabletReportPb, TabletsByRangePb, TabletsByRangePerTablePb, TsHeartbeatRequestPb,
     TsToMasterCommonPb,
 };
 use proto::kudu::tablet::ReportedTabletStatsPb;
 
+use crate::fault::status;
 use crate::node::Node;
 use crate::services::replica_management;
 use crate::tablets::Replica;
@@ -55,7 +57,7 @@ impl Heard {
                 statistics.extend(figures.map(|figures| (replica.id().to_owned(), figures)));
             }
         }
-        let live: Vec<_> = all.iter().filter(|replica| replica.tablet.is_some()).collect();
+        let live: Vec<_> = all.iter().filter(|replica| replica.running().is_some()).collect();
         let report = TabletReportPb {
             is_incremental: self.change.is_some(),
             updated_tablets: updated,
@@ -99,7 +101,7 @@ impl Heard {
 }
 
 fn figures(replica: &Replica) -> Option<ReportedTabletStatsPb> {
-    let statistics = replica.tablet.as_ref()?.statistics();
+    let statistics = replica.running()?.statistics();
     Some(ReportedTabletStatsPb {
         on_disk_size: Some(statistics.memory_bytes + statistics.on_disk_bytes),
         live_row_count: Some(statistics.live_rows),
@@ -112,7 +114,7 @@ fn reported(replica: &Replica, uuid: &str, stats: Option<ReportedTabletStatsPb>)
         state: Some(replica.state().into()),
         tablet_data_state: Some(replica.data_state().into()),
         consensus_state: Some(replica.consensus_state(uuid)),
-        error: None,
+        error: replica.failure().map(|text| status(ErrorCode::Corruption, text)),
         schema_version: Some(replica.about.schema_version),
         stats,
     }

@@ -1,6 +1,5 @@
 //! `kudu.tserver.TabletServerAdminService`: what masters and administrators ask for.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proto::kudu::app_status_pb::ErrorCode;
@@ -12,12 +11,10 @@ use proto::kudu::tserver::{
 };
 use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet, Quiesce};
 use rpc_server::Service;
-use schema::{Partition, Schema, wire};
-use tablet::{Tablet, TabletOptions};
 
 use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
-use crate::tablets::Replica;
+use crate::replicas::{self, NO_CONFIG_INDEX};
 
 /// The service, on `threads` threads.
 pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) -> Service {
@@ -44,30 +41,9 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
 
 fn create_tablet(node: &Node, request: &CreateTabletRequestPb) -> Result<(), Fault> {
     Fault::check_destination(request.dest_uuid.as_deref(), node.uuid())?;
-    let id = text(&request.tablet_id, "tablet_id")?;
-    let table_id = text(&request.table_id, "table_id")?;
-    let bad = |error: &dyn std::fmt::Display| Fault::invalid(Code::InvalidSchema, error.to_string());
-    let schema = Schema::try_from(&request.schema).map_err(|error| bad(&error))?;
-    // Without ids or partition Kudu 1.18.1 ends its process here.
-    let partition = request.partition.as_ref().ok_or_else(|| bad(&"a tablet needs a partition"))?;
-    let partition = Partition::try_from(partition).map_err(|error| bad(&error))?;
-    let partition_schema = request.partition_schema.clone().unwrap_or_default();
-    let partition_schema =
-        wire::partition::partition_schema_from_pb(&partition_schema, &schema).map_err(|error| bad(&error))?;
-    let about = TabletOptions {
-        id: id.clone(),
-        table_id,
-        table_name: request.table_name.clone(),
-        schema,
-        partition_schema,
-        partition,
-        schema_version: 0,
-    };
-    let mut config = request.config.clone();
-    config.opid_index.get_or_insert(NO_CONFIG_INDEX);
-    let tablet = Tablet::open(about.clone(), Arc::clone(node.clock.hybrid())).map_err(|error| bad(&error))?;
-    node.tablets.add(Replica { about, config, tablet: Some(tablet) })?;
-    tracing::info!(tablet = id, table = request.table_name, "tablet created");
+    replicas::create(node, request)?;
+    let id = String::from_utf8_lossy(&request.tablet_id);
+    tracing::info!(tablet = %id, table = request.table_name, "tablet created");
     Ok(())
 }
 
@@ -90,7 +66,7 @@ fn delete_tablet(node: &Node, request: &DeleteTabletRequestPb) -> Result<(), Fau
         let text = format!("the committed config has opid_index {index}, the request allows at most {limit}");
         return Err(Fault::new(Code::CasFailed, ErrorCode::IllegalState, text));
     }
-    node.tablets.remove(replica.id(), keep_tombstone);
+    replicas::remove(node, &replica, keep_tombstone)?;
     tracing::info!(tablet = replica.id(), keep_tombstone, reason = request.reason(), "tablet deleted");
     Ok(())
 }
@@ -105,18 +81,9 @@ fn quiesce_server(node: &Node, request: &QuiesceTabletServerRequestPb) -> Quiesc
         ..Default::default()
     };
     if request.return_stats() {
-        let leaders = node.tablets.all().iter().filter(|replica| replica.tablet.is_some()).count();
+        let leaders = node.tablets.all().iter().filter(|replica| replica.running().is_some()).count();
         response.num_leaders = Some(i32::try_from(leaders).unwrap_or(i32::MAX));
         response.num_active_scanners = Some(i32::try_from(node.scanners.count()).unwrap_or(i32::MAX));
     }
     response
 }
-
-fn text(bytes: &[u8], field: &str) -> Result<String, Fault> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty());
-    let wrong = || Fault::invalid(Code::UnknownError, format!("{field} is empty or not UTF-8"));
-    text.map(str::to_owned).ok_or_else(wrong)
-}
-
-/// The index of a configuration that came with the tablet and was never changed.
-const NO_CONFIG_INDEX: i64 = -1;

@@ -94,7 +94,7 @@ fn list_tablets(node: &Node, request: &ListTabletsRequestPb) -> ListTabletsRespo
             schema: with_schema.then(|| (&replica.about.schema).into()),
             partition_schema: with_schema.then(|| partition_schema(replica)).flatten(),
             schema_version: Some(replica.about.schema_version),
-            role: Some(if replica.tablet.is_some() { Role::Leader } else { Role::NonParticipant }.into()),
+            role: Some(if replica.running().is_some() { Role::Leader } else { Role::NonParticipant }.into()),
         }
     };
     let status_and_schema = node.tablets.all().iter().map(|replica| one(replica)).collect();
@@ -114,7 +114,7 @@ fn tablet_status(replica: &Replica) -> TabletStatusPb {
         table_name: replica.about.table_name.clone(),
         state: Some(replica.state().into()),
         tablet_data_state: Some(replica.data_state().into()),
-        last_status: String::new(),
+        last_status: replica.last_status(),
         start_key: Some(partition.start.clone().into()),
         end_key: Some(partition.end.clone().into()),
         partition: Some(partition.into()),

@@ -1,0 +1,141 @@
+//! Threads of a server whose tablets are on disk: those that open them at the start, and one that syncs their logs.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use schema::{Partition, PartitionSchema, Schema};
+use tablet::{SyncPolicy, TabletOptions};
+
+use crate::StartError;
+use crate::node::SharedNode;
+use crate::replicas;
+use crate::storage::{Found, TabletStore};
+use crate::tablets::{Replica, State};
+
+/// The threads; they end when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    /// Tablets that are still to be opened.
+    waiting: Arc<Mutex<VecDeque<TabletOptions>>>,
+    stop: Option<mpsc::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Adds the replicas on disk, none of them open yet. Returns those that are to be opened.
+pub(crate) fn find(node: &SharedNode, store: &TabletStore) -> Result<Vec<TabletOptions>, StartError> {
+    let mut to_open = Vec::new();
+    for Found { id, about } in store.find()? {
+        let described = about.map_err(|error| error.to_string()).and_then(|(request, tombstone)| {
+            let described = replicas::describe(&request).map_err(|fault| fault.message)?;
+            Ok((described, tombstone))
+        });
+        let replica = match described {
+            Ok(((about, config), false)) => {
+                to_open.push(about.clone());
+                Replica { about, config, state: State::Opening }
+            }
+            Ok(((about, config), true)) => {
+                // The end of the last process may have come before this.
+                store.clear_log(&about.id)?;
+                Replica { about, config, state: State::Tombstone }
+            }
+            Err(problem) => {
+                tracing::error!(tablet = id, problem, "a tablet has failed");
+                Replica { about: unknown(id), config: Default::default(), state: State::Failed(problem) }
+            }
+        };
+        // Folders have different names, so no tablet is there twice.
+        let _ = node.tablets.add(replica);
+    }
+    Ok(to_open)
+}
+
+impl Upkeep {
+    /// Opens tablets, as many at a time as there are processors, and syncs logs if that is to be done at intervals.
+    pub(crate) fn start(node: &SharedNode, to_open: Vec<TabletOptions>) -> io::Result<Self> {
+        let waiting = Arc::new(Mutex::new(VecDeque::from(to_open)));
+        let mut upkeep = Self { waiting, stop: None, threads: Vec::new() };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..processors.min(upkeep.waiting.lock().len()) {
+            let (node, waiting) = (SharedNode::clone(node), Arc::clone(&upkeep.waiting));
+            let run = move || {
+                loop {
+                    let Some(about) = waiting.lock().pop_front() else { return };
+                    open(&node, about);
+                }
+            };
+            upkeep.threads.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
+        }
+        if let Some(SyncPolicy::Interval(interval)) = node.store.as_ref().map(TabletStore::sync_policy) {
+            let (stop, stopped) = mpsc::channel();
+            let node = SharedNode::clone(node);
+            let run = move || sync_logs(&node, interval, &stopped);
+            upkeep.threads.push(std::thread::Builder::new().name("sync-logs".to_owned()).spawn(run)?);
+            upkeep.stop = Some(stop);
+        }
+        Ok(upkeep)
+    }
+
+    /// Ends the threads; a tablet that is being opened is opened first.
+    pub(crate) fn stop(&mut self) {
+        self.waiting.lock().clear();
+        drop(self.stop.take());
+        for thread in self.threads.drain(..) {
+            // It only ends early by a panic, which its own message tells of.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn open(node: &SharedNode, about: TabletOptions) {
+    let Some(store) = &node.store else { return };
+    let (id, started) = (about.id.clone(), Instant::now());
+    let state = match store.open(about, node.clock.hybrid(), &mut |_, _| {}) {
+        Ok(tablet) => {
+            let rows = tablet.statistics().live_rows;
+            tracing::info!(tablet = id, rows, ms = started.elapsed().as_millis() as u64, "tablet opened");
+            State::Running(Box::new(tablet))
+        }
+        Err(error) => {
+            tracing::error!(tablet = id, %error, "a tablet has failed");
+            State::Failed(error.to_string())
+        }
+    };
+    node.tablets.set_state(&id, state);
+}
+
+fn sync_logs(node: &SharedNode, interval: Duration, stopped: &mpsc::Receiver<()>) {
+    while stopped.recv_timeout(interval / 2) == Err(RecvTimeoutError::Timeout) {
+        for replica in node.tablets.all() {
+            if let Some(Err(error)) = replica.running().map(|tablet| tablet.sync_if_due(Instant::now())) {
+                tracing::error!(tablet = replica.id(), %error, "a log was not synced: its tablet takes no more writes");
+            }
+        }
+    }
+}
+
+/// All that is known of a tablet whose file cannot be read.
+fn unknown(id: String) -> TabletOptions {
+    let schema =
+        Schema::new(Vec::new(), 0).unwrap_or_else(|_| unreachable!("no columns are no wrong columns"));
+    TabletOptions {
+        id,
+        table_id: String::new(),
+        table_name: String::new(),
+        schema,
+        partition_schema: PartitionSchema::default(),
+        partition: Partition::default(),
+        schema_version: 0,
+    }
+}
