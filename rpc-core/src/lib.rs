@@ -47,8 +47,8 @@ pub mod reactor;
 pub mod wire;
 
 pub use call::{
-    Answer, CallError, ConnectionInfo, InboundCall, InboundHandler, RemoteError, Request, RequestId,
-    Responder, RpcErrorCode,
+    Answer, CallError, ConnectionInfo, Destination, Extras, InboundCall, InboundHandler, RemoteError,
+    Request, RequestId, Responder, RpcErrorCode,
 };
 #[cfg(feature = "net")]
 pub use messenger::{ConnectionId, Messenger, MessengerBuilder};

@@ -3,6 +3,7 @@
 use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -10,13 +11,12 @@ use net_addr::SockAddr;
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::runtime;
-use tokio::sync::oneshot;
 
 use proto::Method;
 
-use crate::call::{CallError, RequestId, ResponseDefect};
+use crate::call::{CallError, Extras, RequestId, ResponseDefect};
 use crate::machine::OutboundCall;
-use crate::messenger::{Command, ConnectionId, Failure, Link, Messenger, Reply};
+use crate::messenger::{ConnectionId, Failure, Link, Messenger, Outcome, Ticket};
 
 /// One server, as seen by its callers. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -38,7 +38,8 @@ struct Inner {
 pub struct CallBuilder<M> {
     proxy: Proxy,
     call: OutboundCall,
-    started: Instant,
+    /// Counts from the sending; of a call with a deadline, what was left of it when it was set.
+    timeout: Option<Duration>,
     method: PhantomData<fn() -> M>,
 }
 
@@ -84,58 +85,69 @@ impl Proxy {
             call: OutboundCall {
                 service: M::SERVICE,
                 method: M::NAME,
-                required_features: Vec::new(),
-                request_id: None,
                 body: Bytes::from(request.encode_to_vec()),
-                sidecars: Vec::new(),
+                extras: None,
                 deadline: None,
             },
-            started: Instant::now(),
+            timeout: None,
             method: PhantomData,
         }
     }
 
     fn link(&self, runtime: &runtime::Handle) -> Arc<Link> {
         let mut cached = self.inner.link.lock();
-        if let Some(link) = cached.as_ref().filter(|link| link.runtime() == runtime.id() && !link.is_closed())
-        {
+        if let Some(link) = cached.as_ref().filter(|link| link.runtime() == runtime.id()) {
             return link.clone();
         }
         let link = self.inner.messenger.link(&self.inner.id, runtime);
         *cached = Some(link.clone());
         link
     }
+
+    /// The connection has ended: the next call makes a new one.
+    fn forget(&self, link: &Arc<Link>) {
+        let mut cached = self.inner.link.lock();
+        if cached.as_ref().is_some_and(|known| Arc::ptr_eq(known, link)) {
+            *cached = None;
+        }
+    }
 }
 
 impl<M: Method> CallBuilder<M> {
-    /// Fails the call if it is not answered within `timeout` from now.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        let deadline = self.started.checked_add(timeout);
-        Self { call: OutboundCall { deadline, ..self.call }, ..self }
+    /// Fails the call if it is not answered within `timeout` from when it is sent.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self.call.deadline = None;
+        self
     }
 
     /// Fails the call if it is not answered by `deadline`.
     pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.timeout = Some(deadline.saturating_duration_since(Instant::now()));
         self.call.deadline = Some(deadline);
         self
     }
 
     /// The service must know this application feature.
     pub fn feature(mut self, feature: u32) -> Self {
-        self.call.required_features.push(feature);
+        self.extras().required_features.push(feature);
         self
     }
 
     /// The call is to run exactly once, whatever the number of attempts.
     pub fn request_id(mut self, id: RequestId) -> Self {
-        self.call.request_id = Some(id);
+        self.extras().request_id = Some(id);
         self
     }
 
     /// Raw blocks to go behind the body, at most 10,000.
     pub fn sidecars(mut self, sidecars: Vec<Bytes>) -> Self {
-        self.call.sidecars = sidecars;
+        self.extras().sidecars = sidecars;
         self
+    }
+
+    fn extras(&mut self) -> &mut Extras {
+        self.call.extras.get_or_insert_default()
     }
 
     /// Sends the call and waits for the answer. Must be called on a tokio runtime with IO and time enabled.
@@ -148,25 +160,23 @@ impl<M: Method> CallBuilder<M> {
     /// # Errors
     /// [`CallError`]; see [`CallError::is_retriable`] there.
     pub async fn send(self) -> Result<Response<M::Response>, CallError> {
-        let peer = self.proxy.remote().clone();
-        let deadline = self.call.deadline;
-        let started = self.started;
+        let Self { proxy, call, timeout, .. } = self;
         let method = M::NAME;
-        let (body, sidecars) = match self.proxy.exchange(self.call).await {
+        let (body, sidecars) = match proxy.exchange(call, timeout).await {
             Ok(reply) => reply,
             Err(failure) => {
+                let peer = proxy.remote().clone();
                 return Err(match failure {
-                    Failure::Remote(error) => CallError::Remote { peer, method, error: Box::new(error) },
+                    Failure::Remote(error) => CallError::Remote { peer, method, error },
                     Failure::ErrorStatus(error) => {
                         CallError::BadResponse { peer, method, source: ResponseDefect::ErrorStatus(error) }
                     }
                     Failure::TimedOut(stage) => {
-                        let timeout = deadline.map(|at| at.saturating_duration_since(started));
                         CallError::TimedOut { peer, method, timeout: timeout.unwrap_or_default(), stage }
                     }
                     Failure::TooLarge { size, sidecars } => CallError::TooLarge { method, size, sidecars },
                     Failure::NotSupported => CallError::NotSupported { peer, method },
-                    Failure::Negotiation(source) => CallError::Negotiation { peer, method, source },
+                    Failure::Negotiation(source) => CallError::Negotiation { peer, method, source: *source },
                     Failure::Network { source, sent } => CallError::Network { peer, method, sent, source },
                     Failure::Unsent { source, .. } => {
                         CallError::Network { peer, method, sent: false, source }
@@ -175,7 +185,7 @@ impl<M: Method> CallBuilder<M> {
                 });
             }
         };
-        let defect = |source: ResponseDefect| CallError::BadResponse { peer, method, source };
+        let defect = |source| CallError::BadResponse { peer: proxy.remote().clone(), method, source };
         if let Err(missing) = proto::required::check(M::RESPONSE, &body) {
             return Err(defect(missing.into()));
         }
@@ -185,57 +195,68 @@ impl<M: Method> CallBuilder<M> {
 }
 
 impl Proxy {
-    async fn exchange(&self, mut call: OutboundCall) -> Result<Reply, Failure> {
-        let runtime = runtime::Handle::try_current().map_err(|error| Failure::Network {
-            source: Arc::new(io::Error::new(io::ErrorKind::Unsupported, error)),
-            sent: false,
-        })?;
-        let mut attempts = 0;
-        loop {
+    async fn exchange(&self, call: OutboundCall, mut timeout: Option<Duration>) -> Outcome {
+        let network = |source, sent| Failure::Network { source: Arc::new(source), sent };
+        let runtime = runtime::Handle::try_current()
+            .map_err(|error| network(io::Error::new(io::ErrorKind::Unsupported, error), false))?;
+        let mut call = Some(call);
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
             if self.inner.messenger.is_shut_down() {
                 return Err(Failure::ShutDown);
             }
-            attempts += 1;
-            let link = self.link(&runtime);
-            let (tag, reply) = oneshot::channel();
-            let key = link.next_key();
-            if let Err(back) = link.post(Command::Call { key, call, tag }) {
-                // The connection ended between the look and the post.
-                let Command::Call { call: back, .. } = back else { return Err(Failure::ShutDown) };
-                if attempts >= ATTEMPTS {
-                    let gone = "this runtime is shutting down";
-                    let source = Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, gone));
-                    return Err(Failure::Network { source, sent: false });
-                }
-                call = back;
-                continue;
+            if call.as_ref().is_some_and(|call| call.deadline.is_some()) {
+                timeout = None;
             }
-            let mut cancel = CancelOnDrop { link: Some(link), key };
-            let outcome = reply.await;
-            cancel.link = None;
-            match outcome {
-                Ok(Err(Failure::Unsent { call: back, .. })) if attempts < ATTEMPTS => call = back,
-                Ok(outcome) => return outcome,
-                // The connection's task answers every call, even when it is dropped; this is for the compiler.
-                Err(_) => {
-                    let source = Arc::new(io::Error::from(io::ErrorKind::ConnectionAborted));
-                    return Err(Failure::Network { source, sent: true });
+            let mut pending = Pending { link: self.link(&runtime), ticket: None };
+            match std::future::poll_fn(|cx| pending.poll(&mut call, timeout, cx)).await {
+                Some(Err(Failure::Unsent { call: back, source })) => {
+                    call = Some(*back);
+                    last = Some(source);
                 }
+                Some(outcome) => return outcome,
+                // The connection ended between the look and the post.
+                None => self.forget(&pending.link),
+            }
+        }
+        let gone =
+            || Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, "this runtime is shutting down"));
+        Err(Failure::Network { source: last.unwrap_or_else(gone), sent: false })
+    }
+}
+
+/// A call that a connection has, or is about to have. Dropping it forgets the call.
+struct Pending {
+    link: Arc<Link>,
+    ticket: Option<Ticket>,
+}
+
+impl Pending {
+    /// `None` = the connection does not take the call.
+    fn poll(
+        &mut self,
+        call: &mut Option<OutboundCall>,
+        timeout: Option<Duration>,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Outcome>> {
+        match self.ticket {
+            None => {
+                self.ticket = self.link.begin(call, timeout, cx.waker());
+                if self.ticket.is_some() { Poll::Pending } else { Poll::Ready(None) }
+            }
+            Some(ticket) => {
+                let outcome = std::task::ready!(self.link.poll(ticket, cx));
+                self.ticket = None;
+                Poll::Ready(Some(outcome))
             }
         }
     }
 }
 
-/// Forgets the call when its caller does.
-struct CancelOnDrop {
-    link: Option<Arc<Link>>,
-    key: u64,
-}
-
-impl Drop for CancelOnDrop {
+impl Drop for Pending {
     fn drop(&mut self) {
-        if let Some(link) = self.link.take() {
-            link.cancel(self.key);
+        if let Some(ticket) = self.ticket.take() {
+            self.link.cancel(ticket);
         }
     }
 }

@@ -15,7 +15,7 @@ use rpc_core::negotiate::message::{self, NegotiateMessage};
 use rpc_core::wire::header::{RequestHeader, ResponseHeader};
 use rpc_core::wire::limits::{CONNECTION_CONTEXT_CALL_ID, DEFAULT_MAX_MESSAGE_SIZE, NEGOTIATION_CALL_ID};
 use rpc_core::wire::{frame, pb, sidecar};
-use rpc_core::{Answer, RemoteError, RpcErrorCode, ServerOptions};
+use rpc_core::{Answer, Extras, RemoteError, RpcErrorCode, ServerOptions};
 
 const PREFACE: &str = "68727063090000";
 
@@ -230,10 +230,13 @@ fn our_client_sends_what_real_clients_sent() {
                 let call = OutboundCall {
                     service: leak(service),
                     method: leak(method),
-                    required_features: header.required_feature_flags,
-                    request_id: header.request_id.map(|id| id.to_owned()),
                     body,
-                    sidecars,
+                    extras: Extras {
+                        required_features: header.required_feature_flags,
+                        request_id: header.request_id.map(|id| id.to_owned()),
+                        sidecars,
+                    }
+                    .boxed(),
                     deadline: header.timeout_millis.map(|ms| now + Duration::from_millis(ms.into())),
                 };
                 client.start_call(header.call_id as u64, call, header.call_id);

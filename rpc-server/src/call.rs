@@ -9,11 +9,14 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
 use proto::Method;
-use rpc_core::{Answer, ConnectionInfo, RemoteError, RequestId, Responder, RpcErrorCode};
+use rpc_core::{
+    Answer, ConnectionInfo, Destination, Extras, RemoteError, RequestId, Responder, RpcErrorCode,
+};
 
 use crate::metrics::MethodMetrics;
 use crate::refusal;
 use crate::results::{ResultTracker, StoredAnswer};
+use crate::server::Route;
 
 /// A call of method `M`.
 ///
@@ -35,18 +38,29 @@ pub struct Reply<M: Method> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Arrival {
-    /// The connection it came on, with the authenticated user.
-    pub connection: Arc<ConnectionInfo>,
     /// When its last byte was read.
     pub received: Instant,
     /// When the client stops waiting; `None` = never.
     pub deadline: Option<Instant>,
-    /// Application features which the client requires of the service; all of them are known here.
-    pub required_features: Vec<u32>,
+    /// What few calls have: features (all of them are known here), a request id, sidecars.
+    pub extras: Option<Box<Extras>>,
+}
+
+impl Arrival {
     /// Raw blocks that came behind the body.
-    pub sidecars: Vec<Bytes>,
+    pub fn sidecars(&self) -> &[Bytes] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.sidecars)
+    }
+
+    /// Application features which the client requires of the service.
+    pub fn required_features(&self) -> &[u32] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.required_features)
+    }
+
     /// Which logical call this is an attempt of.
-    pub request_id: Option<RequestId>,
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.extras.as_ref()?.request_id.as_ref()
+    }
 }
 
 impl<M: Method> Call<M> {
@@ -76,17 +90,17 @@ impl<M: Method> Call<M> {
 
     /// The raw blocks that came with the request.
     pub fn sidecars(&self) -> &[Bytes] {
-        &self.arrival.sidecars
+        self.arrival.sidecars()
     }
 
     /// The authenticated user.
     pub fn user(&self) -> &str {
-        &self.arrival.connection.user
+        &self.connection().user
     }
 
     /// The connection that brought the call.
     pub fn connection(&self) -> &Arc<ConnectionInfo> {
-        &self.arrival.connection
+        self.reply.connection()
     }
 
     /// When the client stops waiting; `None` = never.
@@ -126,6 +140,11 @@ impl<M: Method> Call<M> {
 }
 
 impl<M: Method> Reply<M> {
+    /// The connection that brought the call, with the authenticated user.
+    pub fn connection(&self) -> &Arc<ConnectionInfo> {
+        self.raw.destination.connection()
+    }
+
     /// See [`Call::respond`].
     pub fn respond(self, response: &M::Response) {
         self.respond_with_sidecars(response, Vec::new());
@@ -154,7 +173,7 @@ impl<M: Method> Reply<M> {
 
 impl<M: Method> fmt::Debug for Call<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Call({}.{} from {:?})", M::SERVICE, M::NAME, self.arrival.connection.peer)
+        write!(f, "Call({}.{} from {:?})", M::SERVICE, M::NAME, self.connection().peer)
     }
 }
 
@@ -169,26 +188,19 @@ pub(crate) type SharedTracker = Arc<Mutex<ResultTracker<Responder>>>;
 
 /// The one answer of a call, before it has a type: it settles what the tracker and the metrics want to know of it.
 pub(crate) struct RawReply {
-    responder: Option<Responder>,
-    tracked: Option<(SharedTracker, RequestId)>,
-    metrics: Arc<MethodMetrics>,
-    started: Instant,
-    method: &'static str,
+    pub(crate) responder: Option<Responder>,
+    pub(crate) tracked: Option<Box<(SharedTracker, RequestId)>>,
+    pub(crate) destination: Arc<Destination>,
+    /// `None` = noted at the destination, which saves each call of a cheap method from counting up what all reactors count.
+    pub(crate) metrics: Option<Arc<MethodMetrics>>,
+    /// `None` = its time is not taken.
+    pub(crate) started: Option<Instant>,
+    pub(crate) method: &'static str,
 }
 
 impl RawReply {
-    pub(crate) fn new(
-        responder: Responder,
-        tracked: Option<(SharedTracker, RequestId)>,
-        metrics: Arc<MethodMetrics>,
-        started: Instant,
-        method: &'static str,
-    ) -> Self {
-        Self { responder: Some(responder), tracked, metrics, started, method }
-    }
-
     fn respond(&mut self, body: Bytes, sidecars: Vec<Bytes>, remember: bool) {
-        let attached = match &self.tracked {
+        let attached = match self.tracked.as_deref() {
             Some((tracker, id)) if remember => {
                 let answer = StoredAnswer { body: body.clone(), sidecars: sidecars.clone() };
                 tracker.lock().complete(&id.client_id, id.seq_no, answer, Instant::now())
@@ -200,7 +212,7 @@ impl RawReply {
     }
 
     fn fail(&mut self, error: RemoteError) {
-        let attached = match &self.tracked {
+        let attached = match self.tracked.as_deref() {
             Some((tracker, id)) => tracker.lock().forget(&id.client_id, id.seq_no),
             None => Vec::new(),
         };
@@ -212,7 +224,10 @@ impl RawReply {
             other.answer(answer.clone());
         }
         if let Some(responder) = self.responder.take() {
-            self.metrics.record(self.started.elapsed(), failed);
+            let noted = || self.destination.note::<Route>().map(Route::metrics);
+            if let Some(metrics) = self.metrics.as_deref().or_else(noted) {
+                metrics.record(self.started.map(|started| started.elapsed()), failed);
+            }
             responder.answer(answer);
         }
     }

@@ -24,8 +24,8 @@ pub(crate) fn no_such_method(request: &Request) -> RemoteError {
     let text = format!(
         "Invalid argument: Call on service {} received at {} from {} with an invalid method name: {}",
         request.service(),
-        plain(&request.connection.local),
-        plain(&request.connection.peer),
+        plain(&request.connection().local),
+        plain(&request.connection().peer),
         short(request.method()),
     );
     RemoteError::new(RpcErrorCode::ERROR_NO_SUCH_METHOD, text)
@@ -36,7 +36,7 @@ pub(crate) fn queue_full(request: &Request, capacity: usize) -> RemoteError {
         "Service unavailable: {} request on {} from {} dropped due to backpressure: service queue is full with {capacity} items",
         request.method(),
         request.service(),
-        plain(&request.connection.peer),
+        plain(&request.connection().peer),
     );
     RemoteError::new(RpcErrorCode::ERROR_SERVER_TOO_BUSY, text)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -16,7 +16,7 @@ use crate::authz::{Authorizer, allow_all};
 use crate::metrics::{MethodMetrics, ServerMetrics, count};
 use crate::refusal;
 use crate::results::{Limits, ResultTracker};
-use crate::service::{Service, Shared};
+use crate::service::{Entry, Service, Shared};
 use crate::worker::Pool;
 
 /// A running server. Dropping it shuts it down.
@@ -191,6 +191,7 @@ impl ServerBuilder {
         let dispatch = Arc::new(Dispatch {
             services: ArcSwap::default(),
             phase: AtomicU8::new(STARTING),
+            generation: AtomicU64::new(0),
             shared: Arc::new(shared),
         });
         for service in self.services {
@@ -215,6 +216,8 @@ impl ServerBuilder {
 pub(crate) struct Dispatch {
     services: ArcSwap<HashMap<&'static str, Arc<Registered>>>,
     phase: AtomicU8,
+    /// Counts the registrations; what is noted under an older one is not believed.
+    generation: AtomicU64,
     shared: Arc<Shared>,
 }
 
@@ -236,6 +239,7 @@ impl Dispatch {
             services.insert(registered.service.name, Arc::clone(&registered));
             services
         });
+        self.generation.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -248,6 +252,14 @@ impl Dispatch {
 
 impl InboundHandler for Dispatch {
     fn handle(&self, call: InboundCall) {
+        // What was found out for an earlier call of the connection holds until a service is registered.
+        let destination = Arc::clone(&call.destination);
+        if let Some(route) = destination.note::<Route>()
+            && route.generation == self.generation.load(Ordering::Acquire)
+        {
+            return self.run(call, route, true);
+        }
+        let generation = self.generation.load(Ordering::Acquire);
         let phase = self.phase.load(Ordering::Acquire);
         let services = self.services.load();
         let Some(registered) = services.get(call.service()) else {
@@ -255,24 +267,61 @@ impl InboundHandler for Dispatch {
             let error = text(call.service(), &self.shared.name);
             return self.refuse(call, error);
         };
-        if phase == STOPPING {
-            return self.refuse(call, refusal::shutting_down());
+        match registered.service.methods.get(call.method()) {
+            Some(entry) => {
+                let (registered, entry) = (Arc::clone(registered), Arc::clone(entry));
+                let route = Route { generation, registered, entry };
+                self.run(call, &route, false);
+                destination.set_note(route);
+            }
+            None => {
+                if let Some(call) = self.admit(call, registered) {
+                    let error = refusal::no_such_method(&call);
+                    self.refuse(call, error);
+                }
+            }
+        }
+    }
+}
+
+impl Dispatch {
+    /// Kudu checks the features of the service before it looks for the method.
+    fn admit(&self, call: InboundCall, registered: &Registered) -> Option<InboundCall> {
+        if self.phase.load(Ordering::Acquire) == STOPPING {
+            self.refuse(call, refusal::shutting_down());
+            return None;
         }
         let known = &registered.service.features;
-        // Kudu checks the features of the service before it looks for the method.
         if call.required_features().iter().any(|flag| !known.contains(flag)) {
             let missing =
                 call.required_features().iter().copied().filter(|flag| !known.contains(flag)).collect();
-            return self.refuse(call, RemoteError::unsupported_features(missing));
+            self.refuse(call, RemoteError::unsupported_features(missing));
+            return None;
         }
-        match (registered.service.methods.get(call.method()), &registered.pool) {
-            (None, _) => {
-                let error = refusal::no_such_method(&call);
-                self.refuse(call, error);
-            }
-            (Some(entry), Some(pool)) if !entry.cheap => pool.submit(call, Arc::clone(entry)),
-            (Some(entry), _) => entry.run(call, &self.shared),
+        Some(call)
+    }
+
+    /// `noted` = the route is noted at the call's destination.
+    fn run(&self, call: InboundCall, route: &Route, noted: bool) {
+        let Some(call) = self.admit(call, &route.registered) else { return };
+        match &route.registered.pool {
+            Some(pool) if !route.entry.cheap => pool.submit(call, Arc::clone(&route.entry)),
+            _ if noted => route.entry.run_noted(call, &self.shared),
+            _ => route.entry.run(call, &self.shared),
         }
+    }
+}
+
+/// Where the calls of a destination go, noted there.
+pub(crate) struct Route {
+    generation: u64,
+    registered: Arc<Registered>,
+    entry: Arc<Entry>,
+}
+
+impl Route {
+    pub(crate) fn metrics(&self) -> &MethodMetrics {
+        &self.entry.metrics
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Entry {
 }
 
 /// A handler with all that comes before it.
-type Run = Box<dyn Fn(InboundCall, &Shared, Arc<MethodMetrics>) + Send + Sync>;
+type Run = Box<dyn Fn(InboundCall, &Shared, Option<Arc<MethodMetrics>>, Option<Instant>) + Send + Sync>;
 
 /// What all calls of a server share.
 pub(crate) struct Shared {
@@ -95,8 +95,8 @@ impl ServiceBuilder {
 
     fn add<M: Method>(mut self, cheap: bool, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
         assert_eq!(M::SERVICE, self.service.name, "{} is a method of another service", M::NAME);
-        let run = Box::new(move |call: InboundCall, shared: &Shared, metrics: Arc<MethodMetrics>| {
-            if let Some(call) = open::<M>(call, shared, metrics) {
+        let run = Box::new(move |call: InboundCall, shared: &Shared, metrics, started| {
+            if let Some(call) = open::<M>(call, shared, metrics, started) {
                 // A handler's panic is a bug of ours or of one request; the other calls are not to suffer for it.
                 if catch_unwind(AssertUnwindSafe(|| handler(call))).is_err() {
                     tracing::error!(
@@ -122,16 +122,27 @@ impl ServiceBuilder {
 impl Entry {
     /// Runs `call` here and now, up to the end of the handler.
     pub(crate) fn run(&self, call: InboundCall, shared: &Shared) {
-        (self.run)(call, shared, Arc::clone(&self.metrics));
+        (self.run)(call, shared, Some(Arc::clone(&self.metrics)), Some(Instant::now()));
+    }
+
+    /// As [`run`](Self::run), for a cheap method that is noted at its destination.
+    pub(crate) fn run_noted(&self, call: InboundCall, shared: &Shared) {
+        (self.run)(call, shared, None, self.metrics.is_sample().then(Instant::now));
     }
 }
 
 /// Everything between the queue and the handler: parse, rights, exactly once. `None` if the call was answered on the way.
-fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetrics>) -> Option<Call<M>> {
-    let (request, responder) = call.split();
+fn open<M: Method>(
+    call: InboundCall,
+    shared: &Shared,
+    metrics: Option<Arc<MethodMetrics>>,
+    started: Option<Instant>,
+) -> Option<Call<M>> {
+    let (mut request, responder) = call.split();
+    let destination = Arc::clone(&request.destination);
     let refuse = |responder: Responder, error: RemoteError| {
         count(&shared.metrics.refused);
-        tracing::debug!(service = M::SERVICE, method = M::NAME, peer = %request.connection.peer, %error, "refused");
+        tracing::debug!(service = M::SERVICE, method = M::NAME, peer = %destination.connection().peer, %error, "refused");
         responder.fail(error);
     };
     if let Err(missing) = proto::required::check(M::REQUEST, &request.body) {
@@ -139,7 +150,7 @@ fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetric
         return None;
     }
     // From `Bytes`, so that bytes fields share the receive buffer.
-    let message = match M::Request::decode(request.body.clone()) {
+    let message = match M::Request::decode(&mut request.body) {
         Ok(message) => message,
         Err(error) => {
             refuse(responder, refusal::unparsable(M::SERVICE, M::NAME, &error));
@@ -147,13 +158,12 @@ fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetric
         }
     };
     let access =
-        Access { connection: &request.connection, service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
+        Access { connection: request.connection(), service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
     if !(shared.authorizer)(&access) {
         refuse(responder, refusal::not_authorized(M::NAME));
         return None;
     }
-    let now = Instant::now();
-    let (responder, tracked) = match request.request_id.as_ref().filter(|_| M::TRACKED) {
+    let (responder, tracked) = match request.request_id().filter(|_| M::TRACKED) {
         None => (responder, None),
         Some(id) if id.client_id.len() > LONGEST_CLIENT_ID => {
             refuse(responder, refusal::client_id_too_long(M::SERVICE, M::NAME, LONGEST_CLIENT_ID));
@@ -165,9 +175,11 @@ fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetric
                 seq_no: id.seq_no,
                 first_incomplete_seq_no: id.first_incomplete_seq_no,
             };
-            let start = shared.tracker.lock().start(key, responder, now);
+            let start = shared.tracker.lock().start(key, responder, Instant::now());
             match start {
-                Start::Run(responder) => (responder, Some((Arc::clone(&shared.tracker), id.clone()))),
+                Start::Run(responder) => {
+                    (responder, Some(Box::new((Arc::clone(&shared.tracker), id.clone()))))
+                }
                 Start::Replay(responder, answer) => {
                     responder.respond(answer.body, answer.sidecars);
                     return None;
@@ -180,15 +192,11 @@ fn open<M: Method>(call: InboundCall, shared: &Shared, metrics: Arc<MethodMetric
             }
         }
     };
-    let arrival = Arrival {
-        deadline: request.deadline(),
-        connection: request.connection,
-        received: request.received,
-        required_features: request.required_features,
-        sidecars: request.sidecars,
-        request_id: request.request_id,
-    };
-    let raw = RawReply::new(responder, tracked, metrics, now, M::NAME);
+    let arrival =
+        Arrival { deadline: request.deadline(), received: request.received, extras: request.extras };
+    let destination = request.destination;
+    let raw =
+        RawReply { responder: Some(responder), tracked, destination, metrics, started, method: M::NAME };
     Some(Call::new(message, arrival, raw))
 }
 

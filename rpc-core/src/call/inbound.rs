@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Answer, ConnectionInfo, RequestId, Responder};
+use super::{Answer, ConnectionInfo, Destination, Extras, RequestId, Responder};
 
 /// What a client asked for: names, deadline, body, sidecars. Cheap to move, shares the bytes of the receive buffer.
 ///
@@ -19,18 +19,12 @@ pub struct Request {
     pub received: Instant,
     /// The time the client gave when it sent the call; `None` = it waits for ever (absent or 0 on the wire).
     pub timeout: Option<Duration>,
-    /// Application features which the *service* must know, in request order.
-    pub required_features: Vec<u32>,
-    /// Present on calls that are to run exactly once.
-    pub request_id: Option<RequestId>,
     /// The encoded request message.
     pub body: Bytes,
-    /// Raw blocks that came behind the body; the body refers to them by index.
-    pub sidecars: Vec<Bytes>,
-    /// The connection that brought the call.
-    pub connection: Arc<ConnectionInfo>,
-    service: Name,
-    method: Name,
+    /// Connection, service and method.
+    pub destination: Arc<Destination>,
+    /// What few calls have.
+    pub extras: Option<Box<Extras>>,
 }
 
 impl Request {
@@ -43,28 +37,18 @@ impl Request {
         body: Bytes,
         received: Instant,
     ) -> Self {
-        Self {
-            call_id,
-            received,
-            timeout: None,
-            required_features: Vec::new(),
-            request_id: None,
-            body,
-            sidecars: Vec::new(),
-            connection,
-            service: Name::new(service),
-            method: Name::new(method),
-        }
+        let destination = Arc::new(Destination::new(connection, &service, &method));
+        Self { call_id, received, timeout: None, body, destination, extras: None }
     }
 
     /// Full name of the service, e.g. `kudu.master.MasterService`; bytes that are not UTF-8 are replaced.
     pub fn service(&self) -> &str {
-        self.service.as_str()
+        self.destination.service()
     }
 
     /// Bare name of the method, e.g. `ConnectToMaster`; bytes that are not UTF-8 are replaced.
     pub fn method(&self) -> &str {
-        self.method.as_str()
+        self.destination.method()
     }
 
     /// When the client stops waiting: [`received`](Self::received) + [`timeout`](Self::timeout); `None` = never.
@@ -82,14 +66,14 @@ impl Request {
         self.timeout
     }
 
-    /// Application features which the service must know.
+    /// Application features which the service must know, in request order.
     pub fn required_features(&self) -> &[u32] {
-        &self.required_features
+        self.extras.as_ref().map_or(&[], |extras| &extras.required_features)
     }
 
     /// Present on calls that are to run exactly once.
     pub fn request_id(&self) -> Option<&RequestId> {
-        self.request_id.as_ref()
+        self.extras.as_ref()?.request_id.as_ref()
     }
 
     /// The encoded request message.
@@ -97,14 +81,19 @@ impl Request {
         &self.body
     }
 
-    /// Raw blocks that came behind the body.
+    /// Raw blocks that came behind the body; the body refers to them by index.
     pub fn sidecars(&self) -> &[Bytes] {
-        &self.sidecars
+        self.extras.as_ref().map_or(&[], |extras| &extras.sidecars)
+    }
+
+    /// Takes the sidecars away.
+    pub fn take_sidecars(&mut self) -> Vec<Bytes> {
+        self.extras.as_mut().map(|extras| std::mem::take(&mut extras.sidecars)).unwrap_or_default()
     }
 
     /// The connection that brought the call.
     pub fn connection(&self) -> &Arc<ConnectionInfo> {
-        &self.connection
+        self.destination.connection()
     }
 
     /// Chosen by the client.
@@ -169,24 +158,6 @@ pub trait InboundHandler: Send + Sync + 'static {
 impl<F: Fn(InboundCall) + Send + Sync + 'static> InboundHandler for F {
     fn handle(&self, call: InboundCall) {
         self(call);
-    }
-}
-
-/// Text that shares the receive buffer. Always UTF-8: checked, and mended by a copy, when made.
-#[derive(Debug, Clone)]
-struct Name(Bytes);
-
-impl Name {
-    fn new(raw: Bytes) -> Self {
-        match std::str::from_utf8(&raw) {
-            Ok(_) => Self(raw),
-            // C++ peers accept such names and find no service of that name; so shall we.
-            Err(_) => Self(Bytes::from(String::from_utf8_lossy(&raw).into_owned())),
-        }
-    }
-
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,5 @@
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
 use std::time::Instant;
 
@@ -7,9 +7,10 @@ use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
 use super::ClientOptions;
-use super::inbox::{Inbox, Incoming, Main, Plan};
+use super::deadlines::Deadlines;
+use super::inbox::{Inbox, Incoming, Plan};
 use super::outbox::Outbox;
-use crate::call::{CallStage, RemoteError, RequestId};
+use crate::call::{CallStage, Extras, RemoteError};
 use crate::negotiate::NegotiationError;
 use crate::negotiate::client::ClientNegotiation;
 use crate::wire::header::{RequestHeader, ResponseHeader};
@@ -22,14 +23,10 @@ pub struct OutboundCall {
     pub service: &'static str,
     /// Bare name of the method.
     pub method: &'static str,
-    /// Application features which the service must know.
-    pub required_features: Vec<u32>,
-    /// For calls that are to run exactly once.
-    pub request_id: Option<RequestId>,
     /// The encoded request.
     pub body: Bytes,
-    /// Raw blocks behind the body, at most 10,000.
-    pub sidecars: Vec<Bytes>,
+    /// What few calls have.
+    pub extras: Option<Box<Extras>>,
     /// When the call fails for lack of an answer; the server is told how much time is left when the call is sent.
     pub deadline: Option<Instant>,
 }
@@ -109,11 +106,13 @@ pub struct ClientConnection<T> {
     outbox: Outbox,
     events: VecDeque<ClientEvent<T>>,
     calls: HashMap<i32, Call<T>, foldhash::fast::RandomState>,
-    /// Not yet in the outbox, in order; may name calls that are gone.
-    queue: VecDeque<(i32, u64)>,
+    /// Not yet in the outbox, in order; those that were cancelled are empty.
+    queue: VecDeque<Queued>,
+    /// How many calls have left the queue since the beginning.
+    dequeued: u64,
     /// In the outbox with no byte sent yet, by position in the stream.
-    unsent: VecDeque<(u64, i32, u64)>,
-    deadlines: BinaryHeap<Reverse<(Instant, i32, u64)>>,
+    unsent: VecDeque<(u64, Queued)>,
+    deadlines: Deadlines,
     last_activity: Instant,
     fault: Option<ConnectionFault>,
 }
@@ -123,10 +122,14 @@ struct Call<T> {
     key: u64,
     /// `None` = nobody waits any more, but the server may still answer: the id stays taken.
     tag: Option<T>,
-    /// Kept until the first byte is sent.
-    unsent: Option<OutboundCall>,
-    /// Is it in the outbox, or sent?
-    encoded: bool,
+    /// Its place among all that were ever queued.
+    place: u64,
+}
+
+#[derive(Debug)]
+struct Queued {
+    id: i32,
+    call: Option<OutboundCall>,
 }
 
 impl<T> ClientConnection<T> {
@@ -145,8 +148,9 @@ impl<T> ClientConnection<T> {
             events: VecDeque::new(),
             calls: HashMap::default(),
             queue: VecDeque::new(),
+            dequeued: 0,
             unsent: VecDeque::new(),
-            deadlines: BinaryHeap::new(),
+            deadlines: Deadlines::default(),
             last_activity: now,
             fault: None,
         }
@@ -155,19 +159,26 @@ impl<T> ClientConnection<T> {
     /// Queues a call. `key` is the caller's name for it, for [`cancel`](Self::cancel); keys count up from 0. The call id
     /// is the key's low 31 bits, or the next that is free.
     pub fn start_call(&mut self, key: u64, call: OutboundCall, tag: T) {
+        let place = self.dequeued.saturating_add(self.queue.len() as u64);
         let mut id = first_id(key);
-        while self.calls.contains_key(&id) {
-            id = next_id(id);
+        let new = Call { key, tag: Some(tag), place };
+        loop {
+            match self.calls.entry(id) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(new);
+                    break;
+                }
+                Entry::Occupied(_) => id = next_id(id),
+            }
         }
         if let Some(deadline) = call.deadline {
-            self.deadlines.push(Reverse((deadline, id, key)));
+            self.deadlines.push((deadline, id, key));
         }
-        self.calls.insert(id, Call { key, tag: Some(tag), unsent: Some(call), encoded: false });
-        self.queue.push_back((id, key));
+        self.queue.push_back(Queued { id, call: Some(call) });
         self.forget_old_deadlines();
     }
 
-    /// Forgets a call: its payload is freed now (unless it is just being sent), a late answer is dropped. Nothing is sent
+    /// Forgets a call: its payload is freed now (unless it is about to be sent), a late answer is dropped. Nothing is sent
     /// to the server.
     pub fn cancel(&mut self, key: u64) {
         let mut id = first_id(key);
@@ -188,14 +199,19 @@ impl<T> ClientConnection<T> {
     fn abandon(&mut self, id: i32) -> Option<(T, CallStage)> {
         let call = self.calls.get_mut(&id)?;
         let tag = call.tag.take()?;
-        let queued = call.unsent.take().is_some();
-        if !call.encoded {
+        let queued = call.place.checked_sub(self.dequeued).and_then(|place| usize::try_from(place).ok());
+        if let Some(queued) = queued {
+            if let Some(queued) = self.queue.get_mut(queued) {
+                queued.call = None;
+            }
             self.calls.remove(&id);
         }
+        let waits = || self.unsent.iter().any(|(_, unsent)| unsent.id == id);
         let stage = match (self.open, queued) {
             (false, _) => CallStage::Connecting,
-            (true, true) => CallStage::Queued,
-            (true, false) => CallStage::Sent,
+            (true, Some(_)) => CallStage::Queued,
+            (true, None) if waits() => CallStage::Queued,
+            (true, None) => CallStage::Sent,
         };
         Some((tag, stage))
     }
@@ -227,27 +243,28 @@ impl<T> ClientConnection<T> {
                 self.take_response(frame)?;
                 continue;
             }
-            let main = frame.main.into_body();
+            let header = Bytes::copy_from_slice(frame.header());
+            let main = frame.into_body();
             let mut outcome = Ok(false);
             let negotiation = &mut self.negotiation;
-            self.outbox.extend(|out| outcome = negotiation.handle_frame(&frame.header, &main, out));
+            self.outbox.extend(|out| outcome = negotiation.handle_frame(&header, &main, out));
             self.open = outcome?;
         }
     }
 
     fn take_response(&mut self, frame: Incoming) -> Result<(), ConnectionFault> {
-        let header = ResponseHeader::decode(&frame.header).map_err(FrameError::from)?;
+        let header = ResponseHeader::decode(frame.header()).map_err(FrameError::from)?;
         let id = header.call_id;
-        let Some(call) = self.calls.get_mut(&id) else {
+        let Entry::Occupied(call) = self.calls.entry(id) else {
             tracing::warn!(call_id = id, "ignored an answer to no call in flight");
             return Ok(());
         };
-        if matches!(frame.main, Main::Discarded) && call.tag.is_some() {
+        if frame.is_discarded() && call.get().tag.is_some() {
             // The call began while an answer of its id, to nobody, was being skipped.
             return Ok(());
         }
-        let (body, sidecars) = frame.main.split(&header.sidecar_offsets)?;
-        let Some(tag) = self.calls.remove(&id).and_then(|call| call.tag) else { return Ok(()) };
+        let (body, sidecars) = frame.split(&header.sidecar_offsets)?;
+        let Some(tag) = call.remove().tag else { return Ok(()) };
         self.events.push_back(if header.is_error == Some(true) {
             // An error has no sidecars; real clients ignore those that a handler had attached.
             ClientEvent::Failed { tag, error: RemoteError::decode(&body) }
@@ -278,29 +295,33 @@ impl<T> ClientConnection<T> {
     /// [`transmitted`](Self::transmitted).
     pub fn poll_transmit<'a>(&'a mut self, now: Instant, out: &mut [IoSlice<'a>]) -> usize {
         while self.open && self.outbox.len() < HIGH_WATER {
-            let Some((id, key)) = self.queue.pop_front() else { break };
-            self.encode(id, key, now);
+            let Some(queued) = self.queue.pop_front() else { break };
+            self.dequeued = self.dequeued.saturating_add(1);
+            self.encode(queued, now);
         }
         self.outbox.slices(out)
     }
 
-    fn encode(&mut self, id: i32, key: u64, now: Instant) {
-        let Some(call) = self.calls.get(&id).filter(|call| call.key == key) else { return };
-        let Some(request) = &call.unsent else { return };
-        let refused = if !request.required_features.is_empty() && !self.negotiation.server_checks_features() {
+    fn encode(&mut self, queued: Queued, now: Instant) {
+        let id = queued.id;
+        let Some(request) = &queued.call else { return };
+        let extras = request.extras.as_deref();
+        let features = extras.map_or(&[][..], |extras| &extras.required_features);
+        let refused = if !features.is_empty() && !self.negotiation.server_checks_features() {
             Err(None)
         } else {
             let start = self.outbox.end();
             let timeout = request.deadline.map(|deadline| deadline.saturating_duration_since(now));
-            let pushed = self.outbox.push_frame(&request.body, &request.sidecars, |offsets, out| {
+            let timeout_millis =
+                timeout.map(|left| u32::try_from(left.as_micros().div_ceil(1000).max(1)).unwrap_or(u32::MAX));
+            let sidecars = extras.map_or(&[][..], |extras| &extras.sidecars);
+            let pushed = self.outbox.push_frame(&request.body, sidecars, |offsets, out| {
                 RequestHeader {
                     call_id: id,
                     method: Some((request.service.as_bytes(), request.method.as_bytes())),
-                    timeout_millis: timeout.map(|left| {
-                        u32::try_from(left.as_micros().div_ceil(1000).max(1)).unwrap_or(u32::MAX)
-                    }),
-                    required_feature_flags: request.required_features.clone(),
-                    request_id: request.request_id.as_ref().map(Into::into),
+                    timeout_millis,
+                    required_feature_flags: features.to_vec(),
+                    request_id: extras.and_then(|extras| extras.request_id.as_ref()).map(Into::into),
                     sidecar_offsets: offsets.to_vec(),
                 }
                 .encode(out);
@@ -308,12 +329,7 @@ impl<T> ClientConnection<T> {
             pushed.map(|()| start).map_err(Some)
         };
         match refused {
-            Ok(start) => {
-                self.unsent.push_back((start, id, key));
-                if let Some(call) = self.calls.get_mut(&id) {
-                    call.encoded = true;
-                }
-            }
+            Ok(start) => self.unsent.push_back((start, queued)),
             Err(why) => {
                 let Some(tag) = self.calls.remove(&id).and_then(|call| call.tag) else { return };
                 self.events.push_back(match why {
@@ -329,18 +345,15 @@ impl<T> ClientConnection<T> {
         self.last_activity = now;
         self.outbox.advance(count);
         let written = self.outbox.written();
-        while let Some((_, id, key)) = self.unsent.front().copied().filter(|(start, ..)| *start < written) {
+        while self.unsent.front().is_some_and(|(start, _)| *start < written) {
             self.unsent.pop_front();
-            if let Some(call) = self.calls.get_mut(&id).filter(|call| call.key == key) {
-                call.unsent = None;
-            }
         }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called; never later than the first deadline, perhaps
     /// earlier.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let call = self.deadlines.peek().map(|Reverse((deadline, ..))| *deadline);
+        let call = self.deadlines.first().map(|(deadline, ..)| deadline);
         let negotiation = (!self.open).then_some(self.negotiation_deadline);
         call.into_iter().chain(negotiation).min()
     }
@@ -350,7 +363,7 @@ impl<T> ClientConnection<T> {
         if !self.open && self.negotiation_deadline <= now && self.fault.is_none() {
             self.fault = Some(NegotiationError::TimedOut.into());
         }
-        while let Some(Reverse((deadline, id, key))) = self.deadlines.peek().copied() {
+        while let Some((deadline, id, key)) = self.deadlines.first() {
             let waiting = self.calls.get(&id).is_some_and(|call| call.key == key && call.tag.is_some());
             if waiting && deadline > now {
                 break;
@@ -366,7 +379,7 @@ impl<T> ClientConnection<T> {
     fn forget_old_deadlines(&mut self) {
         if self.deadlines.len() > self.calls.len().saturating_mul(2).saturating_add(64) {
             let calls = &self.calls;
-            self.deadlines.retain(|Reverse((_, id, key))| {
+            self.deadlines.retain(|(_, id, key)| {
                 calls.get(id).is_some_and(|call| call.key == *key && call.tag.is_some())
             });
         }
@@ -399,9 +412,15 @@ impl<T> ClientConnection<T> {
 
     /// The calls that somebody still waits for, after the connection ended.
     pub fn into_unfinished(self) -> Vec<Unfinished<T>> {
-        let calls = self.calls.into_values();
+        let Self { calls, queue, unsent, .. } = self;
+        let payloads = unsent.into_iter().map(|(_, unsent)| unsent).chain(queue);
+        let mut payloads: HashMap<i32, OutboundCall> =
+            payloads.filter_map(|unsent| Some((unsent.id, unsent.call?))).collect();
         let mut unfinished: Vec<_> = calls
-            .filter_map(|call| Some((call.key, Unfinished { tag: call.tag?, unsent: call.unsent })))
+            .into_iter()
+            .filter_map(|(id, call)| {
+                Some((call.key, Unfinished { tag: call.tag?, unsent: payloads.remove(&id) }))
+            })
             .collect();
         unfinished.sort_by_key(|(key, _)| *key);
         unfinished.into_iter().map(|(_, call)| call).collect()

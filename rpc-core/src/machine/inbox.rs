@@ -2,45 +2,66 @@
 //! buffers of their own.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::aligned::AlignedBuffer;
-use crate::wire::frame::{self, FrameError};
+use crate::wire::frame::{self, FrameError, Parts};
 use crate::wire::sidecar;
 
 /// One whole frame.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    pub(crate) header: Bytes,
-    pub(crate) main: Main,
+    /// The frame, if `main` is in it; else the header alone.
+    bytes: Bytes,
+    header: Range<usize>,
+    main: Main,
 }
 
 #[derive(Debug)]
-pub(crate) enum Main {
-    /// Not yet split; offsets are not yet checked.
-    Whole(Bytes),
+enum Main {
+    /// From here to the frame's end; not yet split, offsets are not yet checked.
+    From(usize),
     /// Split and checked; each sidecar is 64-byte aligned.
     Pieces(Bytes, Vec<Bytes>),
     /// Read and forgotten, by [`Plan::Discard`].
     Discarded,
 }
 
-impl Main {
-    /// All of it, for frames that have no sidecars.
+impl Incoming {
+    fn big(header: Bytes, main: Main) -> Self {
+        Self { header: 0..header.len(), bytes: header, main }
+    }
+
+    pub(crate) fn header(&self) -> &[u8] {
+        self.bytes.get(self.header.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_discarded(&self) -> bool {
+        matches!(self.main, Main::Discarded)
+    }
+
+    /// All of `main`, for frames that have no sidecars.
     pub(crate) fn into_body(self) -> Bytes {
-        match self {
-            Self::Whole(body) | Self::Pieces(body, _) => body,
-            Self::Discarded => Bytes::new(),
+        match self.main {
+            Main::From(start) => {
+                let mut bytes = self.bytes;
+                bytes.advance(start.min(bytes.len()));
+                bytes
+            }
+            Main::Pieces(body, _) => body,
+            Main::Discarded => Bytes::new(),
         }
     }
 
     /// Body and sidecars.
     pub(crate) fn split(self, offsets: &[u32]) -> Result<(Bytes, Vec<Bytes>), FrameError> {
-        match self {
-            Self::Whole(main) => Ok(sidecar::split(main, offsets)?),
-            Self::Pieces(body, sidecars) => Ok((body, sidecars)),
-            Self::Discarded => Ok((Bytes::new(), Vec::new())),
+        match self.main {
+            Main::From(_) if offsets.is_empty() => Ok((self.into_body(), Vec::new())),
+            Main::From(_) => Ok(sidecar::split(self.into_body(), offsets)?),
+            Main::Pieces(body, sidecars) => Ok((body, sidecars)),
+            Main::Discarded => Ok((Bytes::new(), Vec::new())),
         }
     }
 }
@@ -91,7 +112,7 @@ impl Inbox {
                         let count = left.min(buffer.len());
                         buffer.advance(count);
                         if count == left {
-                            return Ok(Some(Incoming { header, main: Main::Discarded }));
+                            return Ok(Some(Incoming::big(header, Main::Discarded)));
                         }
                         Some(Big::Discard { header, left: left.saturating_sub(count) })
                     }
@@ -109,7 +130,7 @@ impl Inbox {
                             // Body first, then the sidecars.
                             let sidecars = done.split_off(1.min(done.len()));
                             let body = done.pop().unwrap_or_default();
-                            return Ok(Some(Incoming { header, main: Main::Pieces(body, sidecars) }));
+                            return Ok(Some(Incoming::big(header, Main::Pieces(body, sidecars))));
                         }
                         Some(Big::Keep { header, done, pieces })
                     }
@@ -118,8 +139,13 @@ impl Inbox {
             }
             let Some(total) = frame::length(buffer, self.limit)? else { return Ok(None) };
             if total < BIG || buffer.len() >= total {
-                let taken = frame::take(buffer, self.limit)?;
-                return Ok(taken.map(|(header, main)| Incoming { header, main: Main::Whole(main) }));
+                let parts = frame::parts(buffer, total)?;
+                if buffer.len() < total {
+                    return Ok(None);
+                }
+                let Parts { header, main } = parts.ok_or(FrameError::Parts)?;
+                let bytes = buffer.split_to(total).freeze();
+                return Ok(Some(Incoming { bytes, header, main: Main::From(main.start) }));
             }
             let Some(parts) = frame::parts(buffer, total)? else { return Ok(None) };
             let main_len = parts.main.len();
@@ -219,8 +245,8 @@ mod tests {
                     .next(&mut buffer, |header| Ok(Plan::Keep(offsets[header[0] as usize].clone())))
                     .unwrap()
                 {
-                    assert_eq!(frame.header[0] as usize, seen);
-                    let (body, sidecars) = frame.main.split(&offsets[seen]).unwrap();
+                    assert_eq!(frame.header()[0] as usize, seen);
+                    let (body, sidecars) = frame.split(&offsets[seen]).unwrap();
                     let lens: Vec<usize> = sidecars.iter().map(Bytes::len).collect();
                     assert_eq!((body.len(), lens), frames[seen].clone());
                     for piece in sidecars.iter().chain([&body]) {
@@ -247,8 +273,8 @@ mod tests {
             buffer.extend_from_slice(piece);
             while let Some(frame) = inbox.next(&mut buffer, |_| Ok(Plan::Discard)).unwrap() {
                 match seen {
-                    0 => assert!(matches!(frame.main, Main::Discarded)),
-                    _ => assert_eq!(frame.main.split(&[]).unwrap().0.len(), 3),
+                    0 => assert!(frame.is_discarded()),
+                    _ => assert_eq!(frame.split(&[]).unwrap().0.len(), 3),
                 }
                 seen += 1;
             }

@@ -23,6 +23,7 @@
 
 mod aligned;
 mod client;
+mod deadlines;
 mod inbox;
 mod options;
 mod outbox;

@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use bytes::{Buf, Bytes};
 
 use crate::wire::limits::{HARD_MAX_MESSAGE_SIZE, MAX_SIDECARS};
-use crate::wire::pb;
+use crate::wire::{frame, pb};
 
 /// A message that no frame can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,6 @@ pub(crate) struct Outbox {
     tail_written: usize,
     queued: usize,
     written: u64,
-    header: Vec<u8>,
 }
 
 impl Outbox {
@@ -50,30 +49,28 @@ impl Outbox {
         self.queued = self.queued.saturating_add(self.tail.len().saturating_sub(before));
     }
 
-    /// Queues one frame; `header` is given the sidecars' offsets.
+    /// Queues one frame; `header` is given the sidecars' offsets, and may be asked twice.
     pub(crate) fn push_frame(
         &mut self,
         body: &Bytes,
         sidecars: &[Bytes],
-        header: impl FnOnce(&[u32], &mut Vec<u8>),
+        mut header: impl FnMut(&[u32], &mut Vec<u8>),
     ) -> Result<(), TooLarge> {
+        if sidecars.is_empty() && body.len() < UNCOPIED && self.push_small(body, &mut header) {
+            return Ok(());
+        }
         let size = sidecars.iter().fold(body.len() as u64, |sum, s| sum.saturating_add(s.len() as u64));
         let too_large = TooLarge { size, sidecars: sidecars.len() };
         if sidecars.len() > MAX_SIDECARS || size > u64::from(HARD_MAX_MESSAGE_SIZE) {
             return Err(too_large);
         }
-        let mut encoded = std::mem::take(&mut self.header);
-        encoded.clear();
-        if sidecars.is_empty() {
-            header(&[], &mut encoded);
-        } else {
-            let starts = sidecars.iter().scan(body.len(), |at, sidecar| {
-                let start = *at;
-                *at = at.saturating_add(sidecar.len());
-                u32::try_from(start).ok()
-            });
-            header(&starts.collect::<Vec<u32>>(), &mut encoded);
-        }
+        let starts = sidecars.iter().scan(body.len(), |at, sidecar| {
+            let start = *at;
+            *at = at.saturating_add(sidecar.len());
+            u32::try_from(start).ok()
+        });
+        let mut encoded = Vec::new();
+        header(&starts.collect::<Vec<u32>>(), &mut encoded);
         let header_len = encoded.len() as u64;
         let len = [header_len, pb::varint_len(header_len) as u64, size, pb::varint_len(size) as u64]
             .into_iter()
@@ -87,12 +84,35 @@ impl Outbox {
             tail.extend_from_slice(&encoded);
             pb::put_varint(tail, size);
         });
-        self.header = encoded;
         self.push(body);
         for sidecar in sidecars {
             self.push(sidecar);
         }
         Ok(())
+    }
+
+    /// Queues a small frame with a header of less than 128 bytes; false = the header is longer, nothing is queued. Its
+    /// lengths are filled in when they are known, so that nothing is copied twice.
+    fn push_small(&mut self, body: &[u8], header: &mut impl FnMut(&[u32], &mut Vec<u8>)) -> bool {
+        let tail = &mut self.tail;
+        let start = tail.len();
+        tail.extend_from_slice(&[0; SMALL_PREFIX]);
+        header(&[], tail);
+        let header_len = tail.len().saturating_sub(start).saturating_sub(SMALL_PREFIX);
+        let Some(short) = u8::try_from(header_len).ok().filter(|len| *len < 0x80) else {
+            tail.truncate(start);
+            return false;
+        };
+        pb::put_varint(tail, body.len() as u64);
+        tail.extend_from_slice(body);
+        let queued = tail.len().saturating_sub(start);
+        let len = u32::try_from(queued.saturating_sub(frame::PREFIX)).unwrap_or(u32::MAX).to_be_bytes();
+        if let Some(prefix) = tail.get_mut(start..).and_then(|frame| frame.first_chunk_mut::<SMALL_PREFIX>())
+        {
+            *prefix = [len[0], len[1], len[2], len[3], short];
+        }
+        self.queued = self.queued.saturating_add(queued);
+        true
     }
 
     fn push(&mut self, piece: &Bytes) {
@@ -148,6 +168,9 @@ impl Outbox {
         }
     }
 }
+
+/// Length of the frame, and of a header below 128 bytes.
+const SMALL_PREFIX: usize = frame::PREFIX + 1;
 
 /// From this size on, a piece is written from where it lies.
 const UNCOPIED: usize = 4096;

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use net_addr::SockAddr;
 
 use super::*;
-use crate::call::{Answer, CallStage, RemoteError, RequestId, RpcErrorCode};
+use crate::call::{Answer, CallStage, Extras, RemoteError, RequestId, RpcErrorCode};
 use crate::negotiate::NegotiationError;
 use crate::wire::FrameError;
 
@@ -96,15 +96,7 @@ impl Pair {
 }
 
 fn call(method: &'static str, body: &'static [u8]) -> OutboundCall {
-    OutboundCall {
-        service: "kudu.S",
-        method,
-        required_features: Vec::new(),
-        request_id: None,
-        body: Bytes::from_static(body),
-        sidecars: Vec::new(),
-        deadline: None,
-    }
+    OutboundCall { service: "kudu.S", method, body: Bytes::from_static(body), extras: None, deadline: None }
 }
 
 fn success(body: &'static str) -> Answer {
@@ -118,9 +110,12 @@ fn a_conversation_is_the_same_however_it_is_cut() {
         let request_id =
             RequestId { client_id: "me".into(), seq_no: 7, first_incomplete_seq_no: -1, attempt_no: 1 };
         pair.send(OutboundCall {
-            required_features: vec![3, 200],
-            request_id: Some(request_id.clone()),
-            sidecars: vec![Bytes::from_static(b"one"), Bytes::new(), Bytes::from_static(b"three")],
+            extras: Extras {
+                required_features: vec![3, 200],
+                request_id: Some(request_id.clone()),
+                sidecars: vec![Bytes::from_static(b"one"), Bytes::new(), Bytes::from_static(b"three")],
+            }
+            .boxed(),
             deadline: Some(pair.now + Duration::from_millis(1500)),
             ..call("First", b"body")
         });
@@ -129,16 +124,17 @@ fn a_conversation_is_the_same_however_it_is_cut() {
         assert_eq!(requests.len(), 2);
         let first = &requests[0];
         assert_eq!(
-            (&first.service[..], &first.method[..], first.call_id),
-            (&b"kudu.S"[..], &b"First"[..], 0)
+            (first.destination.service(), first.destination.method(), first.call_id),
+            ("kudu.S", "First", 0)
         );
+        let extras = first.extras.as_deref().unwrap();
         assert_eq!(
-            (&first.body[..], &first.sidecars[..]),
+            (&first.body[..], &extras.sidecars[..]),
             (&b"body"[..], &["one", "", "three"].map(Bytes::from)[..])
         );
         assert_eq!(first.timeout, Some(Duration::from_millis(1500)));
         assert_eq!(
-            (&first.required_features[..], first.request_id.as_ref()),
+            (&extras.required_features[..], extras.request_id.as_ref()),
             (&[3, 200][..], Some(&request_id))
         );
         assert_eq!((requests[1].timeout, requests[1].body.len()), (None, 0));
@@ -212,7 +208,7 @@ fn a_call_that_is_cancelled_before_it_is_sent_never_is() {
     pair.call("Second", b"");
     pair.client.cancel(key);
     let requests = pair.requests();
-    assert_eq!((requests.len(), &requests[0].method[..]), (1, &b"Second"[..]));
+    assert_eq!((requests.len(), requests[0].destination.method()), (1, "Second"));
 }
 
 #[test]
@@ -373,7 +369,8 @@ fn a_peer_that_reads_no_answers_is_not_read_from() {
 fn features_need_a_server_that_checks_them() {
     let mut client: ClientConnection<u64> =
         ClientConnection::new(&ClientOptions::default(), "root".into(), Instant::now());
-    client.start_call(0, OutboundCall { required_features: vec![1], ..call("M", b"") }, 0);
+    let extras = Extras { required_features: vec![1], ..Default::default() }.boxed();
+    client.start_call(0, OutboundCall { extras, ..call("M", b"") }, 0);
     client.start_call(1, call("M", b""), 1);
     // A server with no features at all: NEGOTIATE with PLAIN, then SASL_SUCCESS.
     let head = b"\x0b\x08\xdf\xff\xff\xff\xff\xff\xff\xff\xff\x01";
@@ -391,7 +388,8 @@ fn features_need_a_server_that_checks_them() {
 #[test]
 fn what_no_frame_can_carry_is_refused_on_both_sides() {
     let mut pair = Pair::new(usize::MAX);
-    pair.send(OutboundCall { sidecars: vec![Bytes::new(); 10_001], ..call("M", b"") });
+    let extras = Extras { sidecars: vec![Bytes::new(); 10_001], ..Default::default() }.boxed();
+    pair.send(OutboundCall { extras, ..call("M", b"") });
     pair.call("M", b"");
     assert_eq!(pair.requests().len(), 1);
     assert!(matches!(pair.client.poll_event(), Some(ClientEvent::TooLarge { tag: 0, sidecars: 10_001, .. })));

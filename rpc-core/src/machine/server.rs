@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::ServerOptions;
 use super::inbox::{Inbox, Incoming, Plan};
 use super::outbox::Outbox;
-use crate::call::{Answer, RemoteError, RequestId, RpcErrorCode};
+use crate::call::{Answer, ConnectionInfo, Destination, Extras, RemoteError, RpcErrorCode};
 use crate::negotiate::server::{Refusal, ServerNegotiation};
 use crate::negotiate::subnet;
 use crate::wire::FrameError;
@@ -22,10 +22,7 @@ use crate::wire::preface::{self, PREFACE, PrefaceError};
 #[non_exhaustive]
 pub enum ServerEvent {
     /// Negotiation is over.
-    Established {
-        /// Who the client is.
-        user: String,
-    },
+    Established(Arc<ConnectionInfo>),
     /// A call, to be answered by [`ServerConnection::respond`].
     Request(ServerRequest),
 }
@@ -36,20 +33,14 @@ pub enum ServerEvent {
 pub struct ServerRequest {
     /// Not in use by another call in flight on this connection.
     pub call_id: i32,
-    /// Name of the service; not checked to be UTF-8.
-    pub service: Bytes,
-    /// Name of the method; not checked to be UTF-8.
-    pub method: Bytes,
+    /// Names of service and method.
+    pub destination: Arc<Destination>,
     /// What is left of the client's deadline; `None` = none (absent or 0 on the wire).
     pub timeout: Option<Duration>,
-    /// Application features which the service must know.
-    pub required_features: Vec<u32>,
-    /// Present on calls that are to run exactly once.
-    pub request_id: Option<RequestId>,
     /// The encoded request.
     pub body: Bytes,
-    /// Raw blocks behind the body.
-    pub sidecars: Vec<Bytes>,
+    /// What few calls have.
+    pub extras: Option<Box<Extras>>,
 }
 
 /// Why a connection is to be closed.
@@ -85,6 +76,9 @@ pub struct ServerConnection {
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
     in_flight: HashSet<i32, foldhash::fast::RandomState>,
+    /// Without a user until negotiation is over.
+    info: Arc<ConnectionInfo>,
+    destinations: Destinations,
     partial_input: bool,
     last_activity: Instant,
     closing: Option<CloseReason>,
@@ -98,10 +92,15 @@ enum Stage {
 }
 
 impl ServerConnection {
-    /// A connection just accepted from `peer`.
+    /// A connection just accepted from `peer`, for a driver that has nothing more to say of it.
     pub fn new(options: Arc<ServerOptions>, peer: SockAddr, now: Instant) -> Self {
-        let trusted = subnet::trusts(&options.trusted_subnets, &peer);
-        let negotiation = ServerNegotiation::new(peer, trusted);
+        Self::with_info(options, ConnectionInfo::new(peer.clone(), peer, ""), now)
+    }
+
+    /// A connection just accepted; its user will be filled in.
+    pub fn with_info(options: Arc<ServerOptions>, info: ConnectionInfo, now: Instant) -> Self {
+        let trusted = subnet::trusts(&options.trusted_subnets, &info.peer);
+        let negotiation = ServerNegotiation::new(info.peer.clone(), trusted);
         let deadline = now.checked_add(options.negotiation_timeout).unwrap_or(now);
         Self {
             inbox: Inbox::new(options.max_message_size, EAGER),
@@ -110,6 +109,8 @@ impl ServerConnection {
             outbox: Outbox::default(),
             events: VecDeque::new(),
             in_flight: HashSet::default(),
+            info: Arc::new(info),
+            destinations: Destinations::default(),
             partial_input: false,
             last_activity: now,
             closing: None,
@@ -144,12 +145,14 @@ impl ServerConnection {
             match &mut self.stage {
                 Stage::Open => self.take_request(frame)?,
                 Stage::Negotiation(negotiation, _) | Stage::Preface(negotiation, _) => {
-                    let main = frame.main.into_body();
+                    let header = Bytes::copy_from_slice(frame.header());
+                    let main = frame.into_body();
                     let mut outcome = Ok(None);
-                    self.outbox.extend(|out| outcome = negotiation.handle_frame(&frame.header, &main, out));
+                    self.outbox.extend(|out| outcome = negotiation.handle_frame(&header, &main, out));
                     if let Some(user) = outcome? {
                         self.stage = Stage::Open;
-                        self.events.push_back(ServerEvent::Established { user });
+                        self.info = Arc::new(ConnectionInfo { user, ..ConnectionInfo::clone(&self.info) });
+                        self.events.push_back(ServerEvent::Established(Arc::clone(&self.info)));
                     }
                 }
             }
@@ -158,23 +161,25 @@ impl ServerConnection {
     }
 
     fn take_request(&mut self, frame: Incoming) -> Result<(), CloseReason> {
-        let header = RequestHeader::decode(&frame.header).map_err(FrameError::from)?;
+        let header = RequestHeader::decode(frame.header()).map_err(FrameError::from)?;
         let (service, method) = header.method.ok_or(FrameError::NoMethod)?;
         let call_id = header.call_id;
-        let (body, sidecars) = frame.main.split(&header.sidecar_offsets)?;
         if !self.in_flight.insert(call_id) {
             return Err(CloseReason::DuplicateCallId(call_id));
         }
         let timeout = header.timeout_millis.filter(|millis| *millis > 0);
+        let timeout = timeout.map(|millis| Duration::from_millis(u64::from(millis)));
+        let destination = self.destinations.get(&self.info, service, method);
+        let request_id = header.request_id.map(|id| id.to_owned());
+        let RequestHeader { required_feature_flags: required_features, sidecar_offsets, .. } = header;
+        let (body, sidecars) = frame.split(&sidecar_offsets)?;
+        let extras = Extras { required_features, request_id, sidecars }.boxed();
         self.events.push_back(ServerEvent::Request(ServerRequest {
             call_id,
-            service: frame.header.slice_ref(service),
-            method: frame.header.slice_ref(method),
-            timeout: timeout.map(|millis| Duration::from_millis(u64::from(millis))),
-            required_features: header.required_feature_flags,
-            request_id: header.request_id.map(|id| id.to_owned()),
+            destination,
+            timeout,
             body,
-            sidecars,
+            extras,
         }));
         Ok(())
     }
@@ -202,8 +207,7 @@ impl ServerConnection {
         }
         let pushed = match answer {
             Answer::Success { body, sidecars } => self.outbox.push_frame(body, sidecars, |offsets, out| {
-                let sidecar_offsets = offsets.to_vec();
-                ResponseHeader { call_id, is_error: Some(false), sidecar_offsets }.encode(out);
+                ResponseHeader::encode_parts(call_id, Some(false), offsets, out);
             }),
             Answer::Error(error) => return self.push_error(call_id, error),
         };
@@ -221,7 +225,7 @@ impl ServerConnection {
         error.encode(&mut body);
         // An error's text is never as big as a frame; if it were, the client's deadline would end the call.
         let _ = self.outbox.push_frame(&Bytes::from(body), &[], |_, out| {
-            ResponseHeader { call_id, is_error: Some(true), sidecar_offsets: Vec::new() }.encode(out);
+            ResponseHeader::encode_parts(call_id, Some(true), &[], out);
         });
     }
 
@@ -286,9 +290,37 @@ impl ServerConnection {
     }
 }
 
+/// The destinations of a connection's last few methods, so that a call of one of them brings no names along.
+#[derive(Debug, Default)]
+struct Destinations {
+    known: [Option<Arc<Destination>>; 4],
+    next: usize,
+}
+
+impl Destinations {
+    fn get(&mut self, info: &Arc<ConnectionInfo>, service: &[u8], method: &[u8]) -> Arc<Destination> {
+        if let Some(known) = self.known.iter().flatten().find(|known| known.is(service, method)) {
+            return Arc::clone(known);
+        }
+        let destination = Arc::new(Destination::new(Arc::clone(info), service, method));
+        let place = self.next.checked_rem(self.known.len()).unwrap_or(0);
+        // Real names are short; those of a stranger shall not be kept.
+        if service.len().saturating_add(method.len()) <= LONGEST_NAMES
+            && let Some(place) = self.known.get_mut(place)
+        {
+            *place = Some(Arc::clone(&destination));
+            self.next = self.next.wrapping_add(1);
+        }
+        destination
+    }
+}
+
 fn plan(header: &[u8]) -> Result<Plan, FrameError> {
     Ok(Plan::Keep(RequestHeader::decode(header)?.sidecar_offsets))
 }
+
+/// Names beyond this many bytes are not remembered.
+const LONGEST_NAMES: usize = 256;
 
 /// Memory taken at once for a piece that a client announces; more only as its bytes come.
 const EAGER: usize = 256 << 10;

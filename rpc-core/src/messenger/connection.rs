@@ -4,14 +4,14 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use tokio::time::Sleep;
 
 use super::connect::connect;
-use super::link::{Command, Failure, Link, Tag};
+use super::link::{Command, Failure, Link, Outcome, Ticket};
 use super::{ConnectionId, Inner};
 use crate::machine::{ClientConnection, ClientEvent, ClientOptions, ConnectionFault, Unfinished};
 use crate::negotiate::NegotiationError;
@@ -22,10 +22,12 @@ pub(crate) struct Connection {
     id: ConnectionId,
     link: Arc<Link>,
     messenger: Weak<Inner>,
-    machine: Option<ClientConnection<Tag>>,
+    machine: Option<ClientConnection<Ticket>>,
     transport: Transport,
     buffer: BytesMut,
     commands: Vec<Command>,
+    outcomes: Vec<(Ticket, Outcome)>,
+    wakers: Vec<Waker>,
     timer: Option<Pin<Box<Sleep>>>,
     armed: Option<Instant>,
     end: End,
@@ -63,6 +65,8 @@ impl Connection {
             messenger,
             buffer: BytesMut::new(),
             commands: Vec::new(),
+            outcomes: Vec::new(),
+            wakers: Vec::new(),
             timer: None,
             armed: None,
             end: End::Dropped,
@@ -77,7 +81,12 @@ impl Connection {
             let fresh = !self.commands.is_empty();
             for command in self.commands.drain(..) {
                 match command {
-                    Command::Call { key, call, tag } => machine.start_call(key, call, tag),
+                    Command::Call { ticket, mut call, timeout } => {
+                        if let Some(timeout) = timeout {
+                            call.deadline = now.checked_add(timeout);
+                        }
+                        machine.start_call(ticket.key, call, ticket);
+                    }
                     Command::Cancel { key } => machine.cancel(key),
                     Command::Close => return Poll::Ready(End::Close),
                 }
@@ -120,8 +129,9 @@ impl Connection {
                 }
             }
             while let Some(event) = machine.poll_event() {
-                complete(event);
+                self.outcomes.push(outcome(event));
             }
+            self.link.complete(&mut self.outcomes, &mut self.wakers);
             if let Some(fault) = machine.fault() {
                 return Poll::Ready(End::Fault(fault.clone()));
             }
@@ -157,13 +167,14 @@ impl Connection {
         let established = machine.is_established();
         let ending = Ending::new(&self.end, shut_down, established);
         for Unfinished { tag, unsent, .. } in machine.into_unfinished() {
-            let _ = tag.send(Err(ending.failure(unsent)));
+            self.outcomes.push((tag, Err(ending.failure(unsent))));
         }
         for command in left {
-            if let Command::Call { call, tag, .. } = command {
-                let _ = tag.send(Err(ending.failure(Some(call))));
+            if let Command::Call { ticket, call, .. } = command {
+                self.outcomes.push((ticket, Err(ending.failure(Some(call)))));
             }
         }
+        self.link.complete(&mut self.outcomes, &mut self.wakers);
     }
 }
 
@@ -203,9 +214,9 @@ impl Ending {
     fn failure(&self, unsent: Option<crate::machine::OutboundCall>) -> Failure {
         match self {
             Self::ShutDown => Failure::ShutDown,
-            Self::Negotiation(error) => Failure::Negotiation(error.clone()),
+            Self::Negotiation(error) => Failure::Negotiation(Box::new(error.clone())),
             Self::Network { source, retry } => match unsent {
-                Some(call) if *retry => Failure::Unsent { call, source: source.clone() },
+                Some(call) if *retry => Failure::Unsent { call: Box::new(call), source: source.clone() },
                 unsent => Failure::Network { source: source.clone(), sent: unsent.is_none() },
             },
         }
@@ -221,7 +232,7 @@ fn copy(error: &io::Error) -> io::Error {
 
 fn write(
     stream: &mut Stream,
-    machine: &mut ClientConnection<Tag>,
+    machine: &mut ClientConnection<Ticket>,
     cx: &mut Context<'_>,
     now: Instant,
 ) -> io::Result<()> {
@@ -240,7 +251,7 @@ fn write(
 
 fn read(
     stream: &mut Stream,
-    machine: &mut ClientConnection<Tag>,
+    machine: &mut ClientConnection<Ticket>,
     buffer: &mut BytesMut,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {
@@ -256,17 +267,15 @@ fn read(
     stream.poll_read_buffer(cx, buffer)
 }
 
-fn complete(event: ClientEvent<Tag>) {
-    let (tag, result) = match event {
+fn outcome(event: ClientEvent<Ticket>) -> (Ticket, Outcome) {
+    match event {
         ClientEvent::Response { tag, body, sidecars } => (tag, Ok((body, sidecars))),
-        ClientEvent::Failed { tag, error: Ok(error) } => (tag, Err(Failure::Remote(error))),
+        ClientEvent::Failed { tag, error: Ok(error) } => (tag, Err(Failure::Remote(Box::new(error)))),
         ClientEvent::Failed { tag, error: Err(error) } => (tag, Err(Failure::ErrorStatus(error))),
         ClientEvent::TimedOut { tag, stage } => (tag, Err(Failure::TimedOut(stage))),
         ClientEvent::TooLarge { tag, size, sidecars } => (tag, Err(Failure::TooLarge { size, sidecars })),
         ClientEvent::NotSupported { tag } => (tag, Err(Failure::NotSupported)),
-    };
-    // Fails if the caller stopped waiting.
-    let _ = tag.send(result);
+    }
 }
 
 /// Has the task woken at `at`, or earlier if that is already set: most timers would never fire.

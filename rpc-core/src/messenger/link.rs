@@ -1,10 +1,10 @@
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime;
-use tokio::sync::oneshot;
 
 use crate::call::{CallStage, RemoteError};
 use crate::machine::OutboundCall;
@@ -12,30 +12,63 @@ use crate::negotiate::NegotiationError;
 use crate::reactor::mailbox::Mailbox;
 use crate::wire::WireError;
 
-/// What callers hold of a connection.
+/// What callers hold of a connection: the way to its task, and a place for each answer, all behind one lock, so that a
+/// call costs no allocation and a turn of the task takes the lock once for all its answers.
 #[derive(Debug)]
 pub(crate) struct Link {
     runtime: runtime::Id,
-    next_key: AtomicU64,
-    pub(crate) commands: Mailbox<Command>,
+    pub(crate) commands: Mailbox<Command, Places>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Command {
-    Call { key: u64, call: OutboundCall, tag: Tag },
-    Cancel { key: u64 },
+    Call {
+        ticket: Ticket,
+        call: OutboundCall,
+        /// Counts from when the task sees the call; `None` = the call has a deadline, or none.
+        timeout: Option<Duration>,
+    },
+    Cancel {
+        key: u64,
+    },
     Close,
 }
 
-/// Where the answer goes.
-pub(crate) type Tag = oneshot::Sender<Result<Reply, Failure>>;
+/// Names a call, and where its answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// Unique on its connection, counting up from 0.
+    pub(crate) key: u64,
+    place: usize,
+}
 
-/// A response: body, sidecars.
-pub(crate) type Reply = (Bytes, Vec<Bytes>);
+/// Places for answers; those without a call are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    places: Vec<Place>,
+    free: Vec<usize>,
+    next_key: u64,
+}
+
+#[derive(Debug)]
+struct Place {
+    key: u64,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Free,
+    Awaited(Waker),
+    Answered(Outcome),
+}
+
+/// A response (body, sidecars), or why there is none.
+pub(crate) type Outcome = Result<(Bytes, Vec<Bytes>), Failure>;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Remote(RemoteError),
+    Remote(Box<RemoteError>),
     ErrorStatus(WireError),
     TimedOut(CallStage),
     TooLarge {
@@ -43,14 +76,14 @@ pub(crate) enum Failure {
         sidecars: usize,
     },
     NotSupported,
-    Negotiation(NegotiationError),
+    Negotiation(Box<NegotiationError>),
     Network {
         source: Arc<io::Error>,
         sent: bool,
     },
     /// The connection ended before any byte of the call was sent: try another.
     Unsent {
-        call: OutboundCall,
+        call: Box<OutboundCall>,
         source: Arc<io::Error>,
     },
     ShutDown,
@@ -58,31 +91,111 @@ pub(crate) enum Failure {
 
 impl Link {
     pub(crate) fn new(runtime: runtime::Id) -> Self {
-        Self { runtime, next_key: AtomicU64::new(0), commands: Mailbox::new() }
+        Self { runtime, commands: Mailbox::new() }
     }
 
     pub(crate) fn runtime(&self) -> runtime::Id {
         self.runtime
     }
 
-    pub(crate) fn next_key(&self) -> u64 {
-        self.next_key.fetch_add(1, Ordering::Relaxed)
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.commands.is_closed()
     }
 
-    #[allow(clippy::result_large_err, reason = "what was not taken comes back")]
-    pub(crate) fn post(&self, command: Command) -> Result<(), Command> {
-        self.commands.post(command)
+    pub(crate) fn close(&self) {
+        let _ = self.commands.post(Command::Close);
+    }
+
+    /// Hands a call to the task; `None` = the task is gone, and `call` is still there.
+    pub(crate) fn begin(
+        &self,
+        call: &mut Option<OutboundCall>,
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Option<Ticket> {
+        self.commands.post_with(|places| {
+            let ticket = places.take(waker);
+            (call.take().map(|call| Command::Call { ticket, call, timeout }), ticket)
+        })
+    }
+
+    /// The outcome of a call; once it is there, the ticket is of no more use.
+    pub(crate) fn poll(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<Outcome> {
+        self.commands.with(|_, places| match places.get(ticket) {
+            Some(content @ Content::Answered(_)) => {
+                let content = std::mem::replace(content, Content::Free);
+                places.free.push(ticket.place);
+                match content {
+                    Content::Answered(outcome) => Poll::Ready(outcome),
+                    _ => Poll::Pending,
+                }
+            }
+            Some(Content::Awaited(waker)) => {
+                if !waker.will_wake(cx.waker()) {
+                    *waker = cx.waker().clone();
+                }
+                Poll::Pending
+            }
+            _ => Poll::Pending,
+        })
     }
 
     /// Forgets a call, so that its payload is freed now.
-    pub(crate) fn cancel(&self, key: u64) {
-        let is_it = |command: &Command| matches!(command, Command::Call { key: other, .. } if *other == key);
-        if self.commands.retract(is_it).is_none() {
-            let _ = self.post(Command::Cancel { key });
+    pub(crate) fn cancel(&self, ticket: Ticket) {
+        let is_it =
+            |command: &Command| matches!(command, Command::Call { ticket: other, .. } if *other == ticket);
+        // What is taken out is dropped after the lock is released.
+        let (retracted, content) = self.commands.with(|commands, places| {
+            let Some(content) = places.get(ticket) else { return (None, None) };
+            let content = std::mem::replace(content, Content::Free);
+            places.free.push(ticket.place);
+            let place = commands.iter().rposition(is_it);
+            (place.map(|place| commands.remove(place)), Some(content))
+        });
+        if retracted.is_none() && matches!(content, Some(Content::Awaited(_))) {
+            let _ = self.commands.post(Command::Cancel { key: ticket.key });
         }
+    }
+
+    /// Puts all of `outcomes` where they belong and wakes those who wait; `wakers` is empty scratch.
+    pub(crate) fn complete(&self, outcomes: &mut Vec<(Ticket, Outcome)>, wakers: &mut Vec<Waker>) {
+        if outcomes.is_empty() {
+            return;
+        }
+        self.commands.with(|_, places| {
+            for (ticket, outcome) in outcomes.drain(..) {
+                // Gone if the caller stopped waiting.
+                if let Some(content) = places.get(ticket)
+                    && let Content::Awaited(waker) = std::mem::replace(content, Content::Answered(outcome))
+                {
+                    wakers.push(waker);
+                }
+            }
+        });
+        wakers.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Places {
+    fn take(&mut self, waker: &Waker) -> Ticket {
+        let key = self.next_key;
+        self.next_key = key.wrapping_add(1);
+        let content = Content::Awaited(waker.clone());
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                self.places.push(Place { key, content: Content::Free });
+                self.places.len().saturating_sub(1)
+            }
+        };
+        if let Some(slot) = self.places.get_mut(place) {
+            *slot = Place { key, content };
+        }
+        Ticket { key, place }
+    }
+
+    fn get(&mut self, ticket: Ticket) -> Option<&mut Content> {
+        let place = self.places.get_mut(ticket.place).filter(|place| place.key == ticket.key)?;
+        (!matches!(place.content, Content::Free)).then_some(&mut place.content)
     }
 }

@@ -15,7 +15,7 @@ use tokio::runtime;
 
 use crate::machine::ClientOptions;
 use connection::Connection;
-pub(crate) use link::{Command, Failure, Link, Reply};
+pub(crate) use link::{Failure, Link, Outcome, Ticket};
 
 /// What connections are shared by: calls with the same id go over the same connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -152,7 +152,7 @@ impl Inner {
 
     fn close_all(&self) {
         for link in self.links.lock().values() {
-            let _ = link.post(Command::Close);
+            link.close();
         }
     }
 }

@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 
 use super::mailbox::Mailbox;
 use super::sys::{self, Stream};
+use super::turn::{self, Turn};
 use super::{ConnectionStats, ReactorState};
 use crate::call::{Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink};
 use crate::machine::{CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest};
@@ -65,6 +66,7 @@ impl Shared {
 
 impl ResponseSink for Shared {
     fn deliver(&self, call_id: i32, answer: Answer) {
+        let Some(answer) = turn::keep(self, call_id, answer) else { return };
         // Fails if the connection is gone; so is the one who asked.
         let _ = self.answers.post((call_id, answer));
     }
@@ -84,7 +86,6 @@ pub(crate) struct Accepted {
 /// The task. Dropping it closes the connection.
 pub(crate) struct Connection {
     peer: SockAddr,
-    local: SockAddr,
     handler: Arc<dyn InboundHandler>,
     options: Arc<ServerOptions>,
     shared: Arc<Shared>,
@@ -117,11 +118,14 @@ enum End {
 impl Connection {
     pub(crate) fn new(accepted: Accepted) -> Self {
         let Accepted { socket, peer, local, handler, options, shared, reactor } = accepted;
+        let mut info = ConnectionInfo::new(peer.clone(), local.clone(), "");
+        info.reactor = shared.reactor;
+        info.id = shared.id;
+        info.confidential |= peer.ip().is_some() && peer.ip() == local.ip();
         Self {
-            machine: ServerConnection::new(options.clone(), peer.clone(), Instant::now()),
+            machine: ServerConnection::with_info(options.clone(), info, Instant::now()),
             transport: Transport::New(Some(socket)),
             peer,
-            local,
             handler,
             options,
             shared,
@@ -234,21 +238,21 @@ impl Connection {
     }
 
     fn dispatch(&mut self, now: Instant) {
+        let turn = Turn::begin(&self.shared, std::mem::take(&mut self.answers));
         while let Some(event) = self.machine.poll_event() {
             match event {
-                ServerEvent::Established { user } => self.established(user),
-                ServerEvent::Request(request) => self.hand_out(request, now),
+                ServerEvent::Established(info) => self.established(info),
+                ServerEvent::Request(request) => {
+                    self.hand_out(request, now);
+                }
             }
         }
+        self.answers = turn.end();
     }
 
-    fn established(&mut self, user: String) {
-        let mut info = ConnectionInfo::new(self.peer.clone(), self.local.clone(), user);
-        info.reactor = self.shared.reactor;
-        info.id = self.shared.id;
-        info.confidential |= self.peer.ip().is_some() && self.peer.ip() == self.local.ip();
+    fn established(&mut self, info: Arc<ConnectionInfo>) {
         tracing::debug!(peer = %self.peer, user = info.user, "connection established");
-        let _ = self.shared.info.set(Arc::new(info));
+        let _ = self.shared.info.set(info);
         if let Transport::Open(stream) = &self.transport
             && let Err(error) = sys::set_keepalive(stream.socket(), &self.peer, self.shared.id)
         {
@@ -256,16 +260,12 @@ impl Connection {
         }
     }
 
-    fn hand_out(&mut self, request: ServerRequest, now: Instant) {
-        let Some(info) = self.shared.info.get() else { return };
-        let ServerRequest { call_id, service, method, .. } = request;
-        let mut call = Request::new(info.clone(), call_id, service, method, request.body, now);
-        call.timeout = request.timeout;
-        call.required_features = request.required_features;
-        call.request_id = request.request_id;
-        call.sidecars = request.sidecars;
+    fn hand_out(&mut self, request: ServerRequest, received: Instant) {
+        let ServerRequest { call_id, destination, timeout, body, extras } = request;
+        // Only this thread writes them.
+        self.shared.calls.store(self.shared.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.reactor.count_call();
-        self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        let call = Request { call_id, received, timeout, body, destination, extras };
         self.handler.handle(InboundCall::new(call, Responder::new(call_id, self.shared.clone())));
     }
 

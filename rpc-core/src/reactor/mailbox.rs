@@ -4,14 +4,16 @@ use std::task::{Context, Waker};
 
 use parking_lot::Mutex;
 
+/// `S` is what else its lock guards.
 #[derive(Debug)]
-pub(crate) struct Mailbox<T> {
-    state: Mutex<State<T>>,
+pub(crate) struct Mailbox<T, S = ()> {
+    state: Mutex<State<T, S>>,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct State<T, S> {
     items: Vec<T>,
+    beside: S,
     waker: Option<Waker>,
     /// The task is in its turn, or marked to have one: no need to wake it again.
     awake: bool,
@@ -20,11 +22,12 @@ struct State<T> {
     closed: bool,
 }
 
-impl<T> Mailbox<T> {
+impl<T, S: Default> Mailbox<T, S> {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
                 items: Vec::new(),
+                beside: S::default(),
                 waker: None,
                 awake: true,
                 kicked: false,
@@ -35,33 +38,46 @@ impl<T> Mailbox<T> {
 
     /// Leaves `item` for the task; gives it back if the task is gone.
     pub(crate) fn post(&self, item: T) -> Result<(), T> {
-        let mut state = self.state.lock();
-        if state.closed {
-            return Err(item);
-        }
-        state.items.push(item);
-        if !std::mem::replace(&mut state.awake, true) {
-            let waker = state.waker.take();
-            drop(state);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
-        Ok(())
+        let mut item = Some(item);
+        self.post_with(|_| (item.take(), ()));
+        item.map_or(Ok(()), Err)
     }
 
-    /// Takes back the newest item that is `wanted`, if the task has not yet seen it.
-    pub(crate) fn retract(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
+    /// Leaves what `make` makes for the task, if it makes something; `None` = the task is gone, and `make` was not asked.
+    pub(crate) fn post_with<R>(&self, make: impl FnOnce(&mut S) -> (Option<T>, R)) -> Option<R> {
         let mut state = self.state.lock();
-        let position = state.items.iter().rposition(wanted)?;
-        Some(state.items.remove(position))
+        if state.closed {
+            return None;
+        }
+        let (item, result) = make(&mut state.beside);
+        if let Some(item) = item {
+            state.items.push(item);
+            if !std::mem::replace(&mut state.awake, true) {
+                let waker = state.waker.take();
+                drop(state);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+        }
+        Some(result)
+    }
+
+    /// What the task has not yet seen, and what else the lock guards.
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Vec<T>, &mut S) -> R) -> R {
+        let state = &mut *self.state.lock();
+        look(&mut state.items, &mut state.beside)
     }
 
     /// Moves all items to the end of `into`.
     pub(crate) fn take(&self, into: &mut Vec<T>) {
         let mut state = self.state.lock();
         state.awake = true;
-        into.append(&mut state.items);
+        if into.is_empty() {
+            std::mem::swap(into, &mut state.items);
+        } else {
+            into.append(&mut state.items);
+        }
     }
 
     /// Ends a turn. True = nothing was there, and the next item wakes the task; false = have another turn.
@@ -124,7 +140,7 @@ mod tests {
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
         let cx = Context::from_waker(&waker);
-        let mailbox = Mailbox::new();
+        let mailbox = Mailbox::<_, ()>::new();
         mailbox.post(1).unwrap();
         assert!(!mailbox.rest(&cx), "an item came before the first rest");
         let mut items = Vec::new();
@@ -134,8 +150,7 @@ mod tests {
             mailbox.post(item).unwrap();
         }
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
-        assert_eq!(mailbox.retract(|item| *item == 3), Some(3));
-        assert_eq!(mailbox.retract(|item| *item == 3), None);
+        mailbox.with(|items, ()| items.retain(|item| *item != 3));
         mailbox.take(&mut items);
         assert_eq!(items, [1, 2, 4]);
         mailbox.post(5).unwrap();

@@ -8,6 +8,7 @@ mod connection;
 pub(crate) mod mailbox;
 mod placement;
 pub(crate) mod sys;
+mod turn;
 
 use std::collections::HashMap;
 use std::io;
@@ -236,8 +237,9 @@ impl ReactorState {
         }
     }
 
+    /// Only for the reactor's own thread.
     pub(crate) fn count_call(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     pub(crate) fn forget(&self, id: u64) {

@@ -55,6 +55,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError`] if what follows is no field; the reader must not be used after that.
+    #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -82,13 +83,35 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::BadVarint`].
+    #[inline]
     pub fn varint32(&mut self) -> Result<u32, WireError> {
+        if let Some((byte, rest)) = self.rest.split_first()
+            && *byte < 0x80
+        {
+            self.rest = rest;
+            return Ok(u32::from(*byte));
+        }
+        self.long_varint32()
+    }
+
+    fn long_varint32(&mut self) -> Result<u32, WireError> {
         let (value, used) = varint32(self.rest)?.ok_or(WireError::Truncated)?;
         self.take(used)?;
         Ok(value)
     }
 
+    #[inline]
     fn varint64(&mut self) -> Result<u64, WireError> {
+        if let Some((byte, rest)) = self.rest.split_first()
+            && *byte < 0x80
+        {
+            self.rest = rest;
+            return Ok(u64::from(*byte));
+        }
+        self.long_varint64()
+    }
+
+    fn long_varint64(&mut self) -> Result<u64, WireError> {
         let mut value = 0u64;
         for (index, byte) in self.rest.iter().take(10).enumerate() {
             let shift = u32::try_from(index).unwrap_or(0).saturating_mul(7);
@@ -140,7 +163,15 @@ impl<'a> Reader<'a> {
 ///
 /// # Errors
 /// [`WireError::BadVarint`] if it is longer than 5 bytes or does not fit 32 bits.
+#[inline]
 pub fn varint32(bytes: &[u8]) -> Result<Option<(u32, usize)>, WireError> {
+    match bytes.first() {
+        Some(byte) if *byte < 0x80 => Ok(Some((u32::from(*byte), 1))),
+        _ => long_varint32(bytes),
+    }
+}
+
+fn long_varint32(bytes: &[u8]) -> Result<Option<(u32, usize)>, WireError> {
     let mut value = 0u64;
     for (index, byte) in bytes.iter().take(5).enumerate() {
         let shift = u32::try_from(index).unwrap_or(0).saturating_mul(7);
@@ -180,11 +211,13 @@ pub fn read_repeated_u32(value: Value<'_>, into: &mut Vec<u32>, limit: usize) ->
 }
 
 /// A varint as proto2's int32 and enums: the low 32 bits.
+#[inline]
 pub fn to_i32(varint: u64) -> i32 {
     to_u32(varint).cast_signed()
 }
 
 /// A varint as proto2's uint32: the low 32 bits.
+#[inline]
 pub fn to_u32(varint: u64) -> u32 {
     u32::try_from(varint & u64::from(u32::MAX)).unwrap_or(0)
 }
@@ -195,7 +228,15 @@ pub fn to_i64(varint: u64) -> i64 {
 }
 
 /// Appends an unsigned LEB128 number.
-pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+#[inline]
+pub fn put_varint(out: &mut Vec<u8>, value: u64) {
+    match u8::try_from(value) {
+        Ok(short) if short < 0x80 => out.push(short),
+        _ => put_long_varint(out, value),
+    }
+}
+
+fn put_long_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(u8::try_from(value & 0x7f).unwrap_or(0) | 0x80);
         value >>= 7;
@@ -210,27 +251,32 @@ pub fn varint_len(value: u64) -> usize {
 }
 
 /// Appends a field of wire type 0.
+#[inline]
 pub fn put_u64(out: &mut Vec<u8>, field: u32, value: u64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, value);
 }
 
 /// Appends a uint32 field.
+#[inline]
 pub fn put_u32(out: &mut Vec<u8>, field: u32, value: u32) {
     put_u64(out, field, u64::from(value));
 }
 
 /// Appends an int32 or enum field; negative values take 10 bytes, as proto2 has it.
+#[inline]
 pub fn put_i32(out: &mut Vec<u8>, field: u32, value: i32) {
     put_i64(out, field, i64::from(value));
 }
 
 /// Appends an int64 field.
+#[inline]
 pub fn put_i64(out: &mut Vec<u8>, field: u32, value: i64) {
     put_u64(out, field, value.cast_unsigned());
 }
 
 /// Appends a string, bytes or message field.
+#[inline]
 pub fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     put_varint(out, (u64::from(field) << 3) | 2);
     put_varint(out, u64::try_from(value.len()).unwrap_or(u64::MAX));

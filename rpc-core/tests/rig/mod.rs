@@ -121,8 +121,9 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 fn echo(call: InboundCall) {
-    let (request, responder) = call.split();
-    responder.respond(request.body, request.sidecars);
+    let (mut request, responder) = call.split();
+    let sidecars = request.take_sidecars();
+    responder.respond(request.body, sidecars);
 }
 
 /// The acceptor ends with the process.

@@ -41,11 +41,20 @@ impl ResponseHeader {
 
     /// Appends the header, fields in number order.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        pb::put_i32(out, 1, self.call_id);
-        if let Some(is_error) = self.is_error {
+        Self::encode_parts(self.call_id, self.is_error, &self.sidecar_offsets, out);
+    }
+
+    pub(crate) fn encode_parts(
+        call_id: i32,
+        is_error: Option<bool>,
+        sidecar_offsets: &[u32],
+        out: &mut Vec<u8>,
+    ) {
+        pb::put_i32(out, 1, call_id);
+        if let Some(is_error) = is_error {
             pb::put_u32(out, 2, u32::from(is_error));
         }
-        for offset in &self.sidecar_offsets {
+        for offset in sidecar_offsets {
             pb::put_u32(out, 3, *offset);
         }
     }

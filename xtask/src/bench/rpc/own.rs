@@ -58,10 +58,7 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
     }
     let latencies = load.take_latencies();
     // Apart, since counting makes each system call a little dearer.
-    let start = load.answered();
-    if let Some(count) = usage::system_calls(COUNTED) {
-        samples.system_calls.push(count as f64 / (load.answered() - start).max(1) as f64);
-    }
+    samples.system_calls.extend(usage::system_calls(COUNTED, || load.answered()));
     load.stop()?;
     server.shutdown();
 

@@ -1,5 +1,6 @@
 //! What a process, and the machine, have used up.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,13 +77,23 @@ fn machine_busy() -> Result<u64> {
     Ok([0, 1, 2, 5, 6].iter().filter_map(|&index| ticks.get(index)).sum())
 }
 
-/// System calls of this process while `perf` counts for `time`; `None` if the kernel or the lack of `perf` forbids it.
-pub(super) fn system_calls(time: Duration) -> Option<u64> {
+/// System calls of this process per call of `count`, which only grows, while `perf` counts for `time`; `None` if the kernel,
+/// or the lack of `perf`, forbids it.
+pub(super) fn system_calls(time: Duration, count: impl Fn() -> u64) -> Option<f64> {
     let mut perf = Command::new("perf");
-    perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", &std::process::id().to_string()]);
-    perf.args(["--", "sleep", &format!("{:.3}", time.as_secs_f64())]);
-    let output = perf.stdin(Stdio::null()).output().ok()?;
+    perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", &std::process::id().to_string(), "--"]);
+    // perf counts from just before its command starts to when it ends; the command tells of both.
+    perf.args(["sh", "-c", &format!("echo; sleep {:.3}; echo", time.as_secs_f64())]);
+    perf.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut perf = perf.spawn().ok()?;
+    let mut lines = BufReader::new(perf.stdout.take()?).lines();
+    lines.next()?.ok()?;
+    let start = count();
+    lines.next()?.ok()?;
+    let calls = count() - start;
+    let output = perf.wait_with_output().ok()?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().find(|line| line.contains("raw_syscalls"))?;
-    line.split(',').next()?.parse().ok()
+    let counted: f64 = line.split(',').next()?.parse().ok()?;
+    Some(counted / calls.max(1) as f64)
 }

@@ -1,0 +1,176 @@
+//! `cargo xtask bench scan`: what a scanned row costs, ours beside Kudu's.
+
+mod pass;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use client::Table;
+use xtask::figures::Figures;
+use xtask::report::thousands;
+
+use super::side::{self, Side, Start};
+use crate::interop::Kit;
+use crate::step;
+use pass::Pass;
+
+/// Scans the table of `kudu perf loadgen` (INT64 key, INT32, STRING of 32 bytes; two tablets) as often as it takes.
+#[derive(clap::Args)]
+pub(crate) struct Scan {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+
+    /// What to read.
+    #[arg(long, value_enum, default_value_t = Columns::Int32)]
+    columns: Columns,
+
+    /// How the client reaches the tablet server.
+    #[arg(long, value_enum, default_value_t = Way::Tcp)]
+    way: Way,
+
+    /// Measure the real servers in turns with ours, and the real `kudu perf table_scan` on both.
+    #[arg(long)]
+    versus_kudu: bool,
+
+    /// Rounds; each side is measured once a round.
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+
+    /// What our client asks for as the size of a batch; its default when not given.
+    #[arg(long, value_name = "BYTES")]
+    batch_bytes: Option<u32>,
+
+    /// Write the figures to FILE.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Columns {
+    /// One INT32 column.
+    Int32,
+    /// All three.
+    #[value(alias = "three")]
+    All,
+}
+
+impl Columns {
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Columns::Int32 => &["int_val"],
+            Columns::All => &["key", "int_val", "string_val"],
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    Tcp,
+    Uds,
+}
+
+/// What is measured a round: the side, and whether the real command line reads.
+struct Series {
+    side: usize,
+    by_cli: bool,
+    passes: Vec<Pass>,
+}
+
+impl Scan {
+    pub(crate) fn run(self) -> Result<()> {
+        let kit = self.versus_kudu.then(|| Kit::bring(&step::root())).transpose()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut sides = Vec::new();
+        for kit in [None, kit.as_ref()].into_iter().take(if self.versus_kudu { 2 } else { 1 }) {
+            let side = Side::start(Start { kit, tserver_flags: &[] })?;
+            println!("loading {} rows: {}", thousands(self.rows), side.name);
+            let table = runtime.block_on(async {
+                let client = side.client(self.way == Way::Uds).await?;
+                side::load(&client, self.rows).await
+            })?;
+            side.settle()?;
+            sides.push((side, table));
+        }
+        let mut series = Vec::new();
+        for by_cli in [false, true] {
+            let on = |side| Series { side, by_cli, passes: Vec::new() };
+            let wanted = !by_cli || self.versus_kudu;
+            series.extend((0..sides.len()).filter(|_| wanted).map(on));
+        }
+        // One more round goes first and does not count: caches are filled, connections made.
+        for round in 0..=self.rounds.max(1) {
+            for series in &mut series {
+                let (side, table) = &sides[series.side];
+                let pass = match (&kit, series.by_cli) {
+                    (Some(kit), true) => self.by_cli(kit, side)?,
+                    _ => runtime.block_on(self.by_client(side, table))?,
+                };
+                if round > 0 {
+                    series.passes.push(pass);
+                }
+            }
+        }
+        let figures = publish(&series);
+        for (side, _) in sides {
+            side.stop()?;
+        }
+        let way = if self.way == Way::Uds { "unix socket" } else { "TCP" };
+        println!("\n{} rows, columns {}, {way}\n", thousands(self.rows), self.columns.names().join(", "));
+        super::publish(&figures, self.json.as_ref())
+    }
+
+    async fn by_client(&self, side: &Side, table: &Table) -> Result<Pass> {
+        let reading = pass::Reading {
+            columns: self.columns.names(),
+            rows: self.rows,
+            batch_bytes: self.batch_bytes,
+            at_least: SAMPLE,
+        };
+        pass::by_client(side, table, &reading).await
+    }
+
+    fn by_cli(&self, kit: &Kit, side: &Side) -> Result<Pass> {
+        let mut arguments = ["perf", "table_scan"].map(str::to_owned).to_vec();
+        arguments.extend([side.master(), side::TABLE.to_owned(), "--num_threads=2".to_owned()]);
+        arguments.push(format!("--columns={}", self.columns.names().join(",")));
+        if self.way == Way::Uds {
+            let unix = ["--client_use_unix_domain_sockets=true", "--unlock_experimental_flags"];
+            arguments.extend(unix.map(str::to_owned));
+        }
+        pass::by_cli(kit, side, &arguments, self.rows)
+    }
+}
+
+fn publish(series: &[Series]) -> Figures {
+    let mut figures = Figures::default();
+    for one in series {
+        let reader = if one.by_cli { "_cli" } else { "" };
+        let whose = if one.side == 0 { "" } else { "_kudu" };
+        let all = |of: fn(&Pass) -> f64| one.passes.iter().map(of).collect::<Vec<_>>();
+        figures.add(&format!("server_cpu_ns_per_row{reader}{whose}"), "ns", &all(|pass| pass.server_ns));
+        figures.add(&format!("client_cpu_ns_per_row{reader}{whose}"), "ns", &all(|pass| pass.client_ns));
+        figures.add(&format!("rows_per_sec{reader}{whose}"), "1/s", &all(|pass| 1.0 / pass.seconds_a_row));
+    }
+    let find = |side, by_cli| series.iter().find(|one| one.side == side && one.by_cli == by_cli);
+    for (ours, theirs, name) in [(false, false, ""), (true, true, "_cli"), (false, true, "_cli_to_client")] {
+        if let (Some(ours), Some(theirs)) = (find(0, ours), find(1, theirs)) {
+            let ratio = |of: fn(&Pass) -> f64| {
+                theirs
+                    .passes
+                    .iter()
+                    .zip(&ours.passes)
+                    .map(|(theirs, ours)| of(theirs) / of(ours))
+                    .collect::<Vec<_>>()
+            };
+            figures.add(&format!("ratio_server_cpu{name}"), "x", &ratio(|pass| pass.server_ns));
+            figures.add(&format!("ratio_client_cpu{name}"), "x", &ratio(|pass| pass.client_ns));
+        }
+    }
+    figures
+}
+
+/// A sample of our client takes at least this long.
+const SAMPLE: Duration = Duration::from_millis(500);

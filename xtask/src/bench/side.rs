@@ -1,0 +1,133 @@
+//! One side of a comparison: one master and one tablet server, ours or the real ones, as processes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use client::{Client, FlushMode, Table};
+use mini_cluster::MiniCluster;
+use schema::{Column, DataType, Schema};
+use xtask::measure;
+use xtask::report::progress;
+
+use crate::interop::Kit;
+
+/// Whose servers, and how they are started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start<'a> {
+    /// The kit of real ones; ours without.
+    pub(super) kit: Option<&'a Kit>,
+    pub(super) tserver_flags: &'a [String],
+}
+
+/// A cluster that is up.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) name: &'static str,
+    cluster: MiniCluster,
+    pub(super) tserver: u32,
+}
+
+impl Side {
+    pub(super) fn start(how: Start<'_>) -> Result<Side> {
+        let (name, programs) = match how.kit {
+            None => ("ours", crate::cluster::build_servers()?),
+            Some(kit) => ("kudu", kit.programs()),
+        };
+        let mut builder = MiniCluster::builder().binaries(programs);
+        for flag in how.tserver_flags {
+            builder = builder.tserver_flag(flag);
+        }
+        let cluster = builder.start_blocking().with_context(|| format!("the servers of {name}"))?;
+        let tserver = cluster.tservers().first().and_then(|tserver| tserver.process_id);
+        Ok(Side { name, tserver: tserver.context("the tablet server has no process")?, cluster })
+    }
+
+    pub(super) fn master(&self) -> String {
+        self.cluster.master_address()
+    }
+
+    pub(super) fn stop(self) -> Result<()> {
+        Ok(self.cluster.shutdown()?)
+    }
+
+    /// CPU time that the tablet server has had.
+    pub(super) fn cpu(&self) -> Result<Duration> {
+        Ok(measure::cpu_time(self.tserver)?)
+    }
+
+    /// Returns once the tablet server does next to nothing, as real ones go on writing to disk after a load.
+    pub(super) fn settle(&self) -> Result<()> {
+        let end = Instant::now() + LONGEST_SETTLING;
+        let mut before = self.cpu()?;
+        while Instant::now() < end {
+            std::thread::sleep(Duration::from_secs(1));
+            let now = self.cpu()?;
+            if now.saturating_sub(before) < Duration::from_millis(10) {
+                return Ok(());
+            }
+            before = now;
+        }
+        bail!("the tablet server of {} was still busy {LONGEST_SETTLING:?} after its load", self.name)
+    }
+
+    /// A client that reaches the tablet server one way.
+    pub(super) async fn client(&self, unix: bool) -> Result<Client> {
+        Ok(Client::builder(self.master()).use_unix_domain_sockets(unix).connect().await?)
+    }
+}
+
+/// Makes the table that `kudu perf loadgen` makes by itself, in two tablets, and fills it with `rows` rows.
+pub(super) async fn load(client: &Client, rows: u64) -> Result<Table> {
+    let columns = vec![
+        Column::new("key", DataType::Int64),
+        Column::new("int_val", DataType::Int32).nullable(true),
+        Column::new("string_val", DataType::String).nullable(true),
+    ];
+    let table = client
+        .create_table(TABLE, Schema::new(columns, 1)?)
+        .hash_partition(&["key"], TABLETS)
+        .replicas(1)
+        .create()
+        .await?;
+    let session = client.session().mode(FlushMode::AutoBackground).build();
+    let bar = progress(rows, "loading");
+    for row in 0..rows {
+        let mut insert = table.insert();
+        let cells = insert.row_mut();
+        cells.set_at(0, row as i64)?;
+        cells.set_at(1, row as i32)?;
+        cells.set_at(2, format!("{row:x>width$}", width = STRING_BYTES))?;
+        session.apply(insert).await?;
+        if row % 100_000 == 0 {
+            bar.set_position(row);
+        }
+    }
+    session.flush().await?;
+    bar.finish_and_clear();
+    Ok(table)
+}
+
+/// Takes the real `kudu` command line; its time is the CPU time of the process, to 10 ms.
+pub(super) fn kudu(kit: &Kit, arguments: &[String]) -> Result<(String, Duration)> {
+    let before = measure::children_cpu_time()?;
+    let said = crate::step::capture(kit.kudu().args(arguments))?;
+    Ok((said, measure::children_cpu_time()?.saturating_sub(before)))
+}
+
+/// Bytes of all files in a folder, however deep.
+pub(super) fn bytes_below(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        bytes += if about.is_dir() { bytes_below(&entry.path())? } else { about.len() };
+    }
+    Ok(bytes)
+}
+
+pub(super) const TABLE: &str = "bench";
+pub(super) const TABLETS: u32 = 2;
+/// As loadgen's strings.
+const STRING_BYTES: usize = 32;
+const LONGEST_SETTLING: Duration = Duration::from_secs(120);
