@@ -1,6 +1,9 @@
 //! `cargo xtask bench`: what is measured, each figure from several samples.
 
+mod insert;
 mod rpc;
+mod scan;
+mod side;
 mod start;
 
 use std::path::PathBuf;
@@ -16,6 +19,10 @@ pub(crate) enum Bench {
     Start(start::Start),
     /// The RPC stack against Kudu's rpc-bench, or any Kudu server under the same load.
     Rpc(rpc::Rpc),
+    /// What a scanned row costs client and server, ours beside Kudu's.
+    Scan(scan::Scan),
+    /// What an inserted row costs the server, and its memory, ours beside Kudu's.
+    Insert(insert::Insert),
 }
 
 impl Bench {
@@ -23,6 +30,8 @@ impl Bench {
         match self {
             Bench::Start(command) => command.run(),
             Bench::Rpc(command) => command.run(),
+            Bench::Scan(command) => command.run(),
+            Bench::Insert(command) => command.run(),
         }
     }
 }

@@ -21,6 +21,27 @@ pub fn cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
+/// CPU time of a process since its start, threads that ended included, to 10 ms.
+pub fn whole_cpu_time(pid: u32) -> io::Result<Duration> {
+    ticks(&format!("/proc/{pid}/stat"), 11)
+}
+
+/// CPU time of the children of this process that ended and were waited for, to 10 ms.
+pub fn children_cpu_time() -> io::Result<Duration> {
+    ticks("/proc/self/stat", 13)
+}
+
+/// Two neighbouring fields of a `stat` file, counted from the one behind the name, as ticks of 10 ms.
+fn ticks(path: &str, first: usize) -> io::Result<Duration> {
+    let stat = std::fs::read_to_string(path)?;
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().skip(first).take(2));
+    let values: Vec<u64> = fields.into_iter().flatten().filter_map(|field| field.parse().ok()).collect();
+    match values[..] {
+        [user, system] => Ok(Duration::from_millis((user + system) * 10)),
+        _ => Err(malformed("stat")),
+    }
+}
+
 /// CPU time of this process since its start, threads that ended included.
 pub fn own_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -83,6 +104,16 @@ mod tests {
         }
         assert!(cpu_time(std::process::id()).unwrap() >= before.0 + Duration::from_millis(40));
         assert!(own_cpu_time() >= before.1 + Duration::from_millis(50));
+        let whole = whole_cpu_time(std::process::id()).unwrap();
+        assert!(whole.abs_diff(own_cpu_time()) <= Duration::from_millis(100), "{whole:?}");
+    }
+
+    #[test]
+    fn a_child_counts_once_it_was_waited_for() {
+        let before = children_cpu_time().unwrap();
+        let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", work]).status().unwrap().success());
+        assert!(children_cpu_time().unwrap() > before);
     }
 
     #[test]
