@@ -166,6 +166,9 @@ pub enum Fault {
         /// Where it called from.
         peer: String,
     },
+    /// The disk refused the change; it did not happen.
+    #[error(transparent)]
+    Store(#[from] crate::catalog::store::StoreError),
     /// A client came by a proxy, but this tablet server has told no address for such clients.
     #[error("server {0} lacks proxy advertised addresses")]
     NoProxyAddress(String),
@@ -244,6 +247,7 @@ impl Fault {
             F::ReplacementScheme { .. } => {
                 (Code::IncompatibleReplicaManagement, ErrorCode::ConfigurationError)
             }
+            F::Store(_) => (Code::UnknownError, ErrorCode::IoError),
             F::NoProxyAddress(_) => (Code::UnknownError, ErrorCode::IllegalState),
         }
     }

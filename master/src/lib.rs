@@ -14,7 +14,9 @@
 //! Inside, the [`catalog`] is a machine without sockets, threads or clocks; the services ask it and one thread sends what it
 //! wants sent to tablet servers.
 //!
-//! What it is not: durable (tables live until the master stops), one of several masters (it is always the leader), or able to
+//! With `--fs_wal_dir` tables are there again after a stop or a kill; without it they live until the master stops.
+//!
+//! What it is not: one of several masters (it is always the leader), or able to
 //! replicate tablets: tables have one replica. Altering tables comes later; such methods get ERROR_NO_SUCH_METHOD.
 #![forbid(unsafe_code)]
 

@@ -34,8 +34,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     flags.warn_ignored();
     // Before the start, so that a signal during it is not lost.
     let mut signals = StopSignals::install()?;
+    let in_memory = flags.string("fs_wal_dir").is_empty();
     let master = Master::start(MasterOptions::from_flags(flags)?)?;
-    tracing::warn!("tables live in memory: they are gone when this server stops");
+    if in_memory {
+        tracing::warn!("no --fs_wal_dir: tables live in memory, they are gone when this server stops");
+    }
     let stop = signals.wait();
     tracing::info!(?stop, "stopping");
     master.shutdown();

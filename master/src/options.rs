@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use net_addr::{HostPort, ParseError, SockAddr, SystemResolver};
 use server_base::flags::{FlagSet, Role};
-use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerUuid};
+use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerUuid, durability};
 use thiserror::Error;
 
 /// What a [`Master`](crate::Master) is started with.
@@ -17,7 +17,7 @@ pub struct MasterOptions {
     pub proxied: Vec<SockAddr>,
     /// What to tell those clients.
     pub proxy_advertised: Vec<HostPort>,
-    /// The server's id; a new one if `None`.
+    /// The server's id; a new one if `None`. With `--fs_wal_dir` the folder knows better.
     pub uuid: Option<ServerUuid>,
     /// How long a CreateTable waits for the first tablet server of the cluster to register.
     pub first_server_wait: Duration,
@@ -90,7 +90,7 @@ impl FlagsError {
 impl MasterOptions {
     /// The flags of a master, at their defaults: it listens on 127.0.0.1:7051 and on its unix socket.
     pub fn flags(program: &str) -> FlagSet {
-        FlagSet::builder(Role::Master, program)
+        durability::with_flags(FlagSet::builder(Role::Master, program))
             .acts_on_all(RPC_FLAGS)
             .acts_on_all(MASTER_FLAGS)
             .default_value("rpc_bind_addresses", "127.0.0.1:7051")

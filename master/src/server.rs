@@ -1,17 +1,21 @@
 //! A running master.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use net_addr::{CachingResolver, LocalAddresses, Resolver, SockAddr, SystemResolver};
 use parking_lot::Mutex;
 use rpc_server::{BindError, Server};
 use server_base::acl::{AccessRules, process_user};
+use server_base::data_folder::{DataFolder, DataFolderError};
 use server_base::info_file::{self, InfoFileError};
-use server_base::{GenericService, ServerClock, ServerIdentity, ServerUuid, advertise};
+use server_base::{GenericService, ServerClock, ServerIdentity, ServerUuid, advertise, durability};
+use tablet::Storage;
 use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::catalog::Catalog;
+use crate::catalog::store::{Store, StoreError};
 use crate::driver::{Driver, Running};
 use crate::options::MasterOptions;
 use crate::services::{self, Context};
@@ -22,6 +26,9 @@ pub struct Master {
     identity: ServerIdentity,
     server: Server,
     driver: Mutex<Running>,
+    context: Arc<Context>,
+    /// Locked as long as the master is there.
+    _folder: Option<DataFolder>,
 }
 
 /// Why a master does not start.
@@ -34,6 +41,12 @@ pub enum StartError {
     /// The file that is to tell where the master listens.
     #[error(transparent)]
     InfoFile(#[from] InfoFileError),
+    /// The folder of what has to last cannot be used.
+    #[error("--fs_wal_dir: {0}")]
+    DataFolder(#[from] DataFolderError),
+    /// The tables in it cannot be read.
+    #[error("--fs_wal_dir: {0}")]
+    Catalog(#[from] StoreError),
     /// The system gives no threads or descriptors.
     #[error("cannot start the master's threads: {0}")]
     Threads(#[from] std::io::Error),
@@ -44,6 +57,8 @@ impl StartError {
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Bind(error) => error.is_retriable(),
+            Self::DataFolder(error) => error.is_retriable(),
+            Self::Catalog(error) => error.is_retriable(),
             Self::InfoFile(_) => false,
             Self::Threads(_) => true,
         }
@@ -54,7 +69,11 @@ impl Master {
     /// Listens and serves. Returns when the first call would be answered. Blocks while it looks up its own name, which it
     /// does only when it is to listen on all interfaces.
     pub fn start(options: MasterOptions) -> Result<Master, StartError> {
-        let uuid = options.uuid.clone().unwrap_or_else(ServerUuid::random);
+        // First, since another process that has the folder is the same server.
+        let folder = DataFolder::from_flags(&options.flags, CATALOG)?;
+        let uuid = folder.as_ref().map(|folder| folder.uuid().clone()).or_else(|| options.uuid.clone());
+        let uuid = uuid.unwrap_or_else(ServerUuid::random);
+        let (catalog, cluster_id) = open_catalog(folder.as_ref(), &options)?;
         let identity = ServerIdentity::started(uuid);
         let rpc = &options.rpc;
         let mut builder = Server::builder()
@@ -82,10 +101,10 @@ impl Master {
         let driver = Driver::new()?;
         let context = Arc::new(Context {
             identity: identity.clone(),
-            cluster_id: ServerUuid::random().to_string(),
+            cluster_id,
             advertised,
             unix: bound.iter().find(|address| address.is_unix()).cloned(),
-            catalog: Mutex::new(Catalog::new(options.limits.clone(), fastrand::Rng::new())),
+            catalog: Mutex::new(catalog),
             driver: driver.handle(),
             registered: watch::channel(0).0,
             options,
@@ -104,7 +123,7 @@ impl Master {
         server.ready();
         info_file::write(&context.options.flags, &identity.status(&bound))?;
         tracing::info!(uuid = %identity.uuid(), ?bound, "the master serves");
-        Ok(Master { identity, server, driver: Mutex::new(driver) })
+        Ok(Master { identity, server, driver: Mutex::new(driver), context, _folder: folder })
     }
 
     /// Its id.
@@ -126,7 +145,21 @@ impl Master {
     pub fn shutdown(&self) {
         self.driver.lock().stop();
         self.server.shutdown();
+        self.context.catalog.lock().close();
     }
+}
+
+/// The catalog in `folder`, or an empty one that is forgotten, and the id of the cluster.
+fn open_catalog(
+    folder: Option<&DataFolder>,
+    options: &MasterOptions,
+) -> Result<(Catalog, String), StoreError> {
+    let fresh_id = ServerUuid::random().to_string();
+    let (limits, random) = (options.limits.clone(), fastrand::Rng::new());
+    let Some(folder) = folder else { return Ok((Catalog::new(limits, random), fresh_id)) };
+    let log = durability::log_options(&options.flags);
+    let storage = Storage { backend: Arc::clone(folder.backend()), folder: CATALOG.into(), log };
+    Catalog::restore(limits, random, Store::open(storage)?, &fresh_id, Instant::now())
 }
 
 impl Drop for Master {
@@ -135,4 +168,6 @@ impl Drop for Master {
     }
 }
 
+/// The folder of the catalog's log in a data folder.
+const CATALOG: &str = "catalog";
 const NAMES_TTL: std::time::Duration = std::time::Duration::from_secs(15);

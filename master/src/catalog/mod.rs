@@ -2,8 +2,12 @@
 //!
 //! Commands come in with the time as an argument; what is to be sent to tablet servers comes out of [`Catalog::poll_action`].
 //! Whoever sends it tells how it went ([`Catalog::create_answered`], [`Catalog::delete_answered`]) and is told what next.
+//!
+//! What has to last goes to the [`store`] before anybody can see it. A change that the store refuses does not happen.
 
+mod entries;
 pub mod servers;
+pub mod store;
 pub mod tables;
 pub mod tablets;
 
@@ -22,6 +26,7 @@ use crate::fault::Fault;
 use crate::options::Limits;
 use crate::placement::Load;
 use servers::Servers;
+use store::{Change, Entry, Kind, Store, StoreError};
 use tables::{Table, TablePlan, Tables};
 use tablets::{Config, Stats, Tablet};
 
@@ -64,10 +69,11 @@ pub struct Catalog {
     actions: VecDeque<Action>,
     random: fastrand::Rng,
     limits: Limits,
+    store: Store,
 }
 
 impl Catalog {
-    /// An empty catalog. Ids are drawn from `random`.
+    /// An empty catalog that forgets everything. Ids are drawn from `random`.
     pub fn new(limits: Limits, random: fastrand::Rng) -> Self {
         Self {
             tables: Tables::default(),
@@ -77,7 +83,72 @@ impl Catalog {
             actions: VecDeque::new(),
             random,
             limits,
+            store: Store::nowhere(),
         }
+    }
+
+    /// The catalog of the entries that `store` had when it was opened, and the id of its cluster; `fresh_id` if it has none
+    /// yet. Requests that may have been on their way are sent again.
+    pub fn restore(
+        limits: Limits,
+        random: fastrand::Rng,
+        (store, found): (Store, Vec<Entry>),
+        fresh_id: &str,
+        now: Instant,
+    ) -> Result<(Self, String), StoreError> {
+        let mut catalog = Self { store, ..Self::new(limits, random) };
+        let (mut cluster, mut tables) = (None, HashMap::new());
+        for (kind, id, entry) in found {
+            match kind {
+                Kind::Cluster => cluster = Some(String::from_utf8_lossy(&entry).into_owned()),
+                Kind::Table => {
+                    let table = entries::read_table(id.clone(), &entry)?;
+                    tables.insert(id, table);
+                }
+                Kind::Tablet => match entries::read_tablet(id.clone(), &entry, now)? {
+                    entries::Stored::Deleted { holders } => {
+                        for server in &holders {
+                            let action = Action::Delete { server: server.clone(), tablet: id.clone() };
+                            catalog.actions.push_back(action);
+                        }
+                        catalog.deleted.insert(id, holders);
+                    }
+                    entries::Stored::Live { tablet, dimension_label } => {
+                        // Tables sort before their tablets.
+                        let table: &mut Table = tables
+                            .get_mut(&tablet.table_id)
+                            .ok_or(StoreError::Corrupt("a tablet has no table"))?;
+                        let start = Bytes::copy_from_slice(tablet.partition.partition_key_start());
+                        table.tablets.push((start, id.clone()));
+                        table.plan.dimension_label = dimension_label;
+                        if !tablet.running {
+                            catalog.ask_for(&tablet);
+                        }
+                        catalog.tablets.insert(id, *tablet);
+                    }
+                },
+            }
+        }
+        for mut table in tables.into_values() {
+            table.tablets.sort();
+            let partition = |(_, id): &(Bytes, String)| Some(catalog.tablets.get(id)?.partition.clone());
+            table.plan.partitions = table.tablets.iter().filter_map(partition).collect();
+            catalog.tables.insert(table);
+        }
+        let cluster = match cluster {
+            Some(id) => id,
+            None => {
+                let entry = (Kind::Cluster, String::new(), Some(fresh_id.as_bytes().to_vec()));
+                catalog.store.write(&[entry])?;
+                fresh_id.to_owned()
+            }
+        };
+        Ok((catalog, cluster))
+    }
+
+    /// Ends changes; what was changed is safe from then on.
+    pub fn close(&self) {
+        self.store.close();
     }
 
     /// The limits it keeps to.
@@ -147,8 +218,10 @@ impl Catalog {
         }
         let id = self.new_id();
         let mut load = self.load(live);
-        let mut tablets = Vec::with_capacity(plan.partitions.len());
-        for partition in &plan.partitions {
+        let mut table = Table { id: id.clone(), plan, schema_version: 0, tablets: Vec::new() };
+        let mut changes = vec![entries::table(&table)];
+        let mut tablets = Vec::with_capacity(table.plan.partitions.len());
+        for partition in &table.plan.partitions {
             let tablet = Tablet {
                 id: self.new_id(),
                 table_id: id.clone(),
@@ -158,26 +231,36 @@ impl Catalog {
                 config: Config::first(load.place(replicas)),
                 stats: Stats::default(),
             };
+            changes.push(entries::tablet(&tablet, table.plan.dimension_label.as_ref()));
+            table.tablets.push((Bytes::copy_from_slice(partition.partition_key_start()), tablet.id.clone()));
+            tablets.push(tablet);
+        }
+        self.store.write(&changes)?;
+        for tablet in tablets {
             self.ask_for(&tablet);
-            tablets.push((Bytes::copy_from_slice(partition.partition_key_start()), tablet.id.clone()));
             self.tablets.insert(tablet.id.clone(), tablet);
         }
-        self.tables.insert(Table { id: id.clone(), plan, schema_version: 0, tablets });
+        self.tables.insert(table);
         Ok(id)
     }
 
     /// Deletes a table: it is gone at once, its replicas follow.
-    pub fn delete_table(&mut self, id: &str) {
-        let Some(table) = self.tables.remove(id) else { return };
+    pub fn delete_table(&mut self, id: &str) -> Result<(), Fault> {
+        let Some(table) = self.tables.get(id) else { return Ok(()) };
+        let mut changes: Vec<Change> = vec![(Kind::Table, id.to_owned(), None)];
+        let tablets = table.tablets.iter().filter_map(|(_, id)| self.tablets.get(id));
+        changes.extend(tablets.map(|tablet| entries::deleted(&tablet.id, tablet.config.servers())));
+        self.store.write(&changes)?;
+        let Some(table) = self.tables.remove(id) else { return Ok(()) };
         for (_, id) in table.tablets {
             let Some(tablet) = self.tablets.remove(&id) else { continue };
-            let holders: HashSet<String> =
-                tablet.config.voters.into_iter().chain(tablet.config.others).collect();
+            let holders: HashSet<String> = tablet.config.servers().cloned().collect();
             for server in &holders {
                 self.actions.push_back(Action::Delete { server: server.clone(), tablet: id.clone() });
             }
             self.deleted.insert(id, holders);
         }
+        Ok(())
     }
 
     /// The request that makes a replica of `tablet` on `server`; `None` if that is no longer wanted.
@@ -234,11 +317,13 @@ impl Catalog {
             self.drop_replica(server, tablet_id);
             return Next::Stop;
         }
-        let Some(tablet) = self.tablets.get_mut(tablet_id) else { return Next::Stop };
+        let Some(tablet) = self.tablets.get(tablet_id) else { return Next::Stop };
         if created {
             if let ([only], None) = (&tablet.config.voters[..], &tablet.config.leader) {
-                tablet.config.leader = Some(only.clone());
-                tablet.running = true;
+                let mut running = tablet.clone();
+                running.config.leader = Some(only.clone());
+                running.running = true;
+                return if self.replace(running) { Next::Stop } else { Next::Retry };
             }
             return Next::Stop;
         }
@@ -246,15 +331,15 @@ impl Catalog {
         if now.saturating_duration_since(tablet.placed) < patience || elsewhere.is_empty() {
             return Next::Retry;
         }
-        let replicas = tablet.config.voters.len();
+        let mut moved = tablet.clone();
         let mut load = self.load(elsewhere);
-        let config = Config::first(load.place(replicas));
-        if let Some(tablet) = self.tablets.get_mut(tablet_id) {
-            tablet.config = config;
-            tablet.placed = now;
-            let tablet = tablet.clone();
-            self.ask_for(&tablet);
+        moved.config = Config::first(load.place(moved.config.voters.len()));
+        moved.placed = now;
+        // The new server is asked only when no start of the master can believe in the old one any more.
+        if !self.replace(moved.clone()) {
+            return Next::Retry;
         }
+        self.ask_for(&moved);
         Next::Stop
     }
 
@@ -268,6 +353,8 @@ impl Catalog {
             holders.remove(server);
             if holders.is_empty() {
                 self.deleted.remove(tablet);
+                // If that fails, the next start asks once more.
+                self.note(&[(Kind::Tablet, tablet.to_owned(), None)]);
             }
         }
         Next::Stop
@@ -283,11 +370,12 @@ impl Catalog {
             }
             return Some("the table was deleted");
         }
-        let tablet = self.tablets.get_mut(id)?;
-        if !tablet.config.has(server) {
+        let known = self.tablets.get(id)?;
+        if !known.config.has(server) {
             self.drop_replica(server, id);
             return Some("the replica was placed elsewhere");
         }
+        let mut tablet = known.clone();
         if let Some(error) = &report.error {
             tracing::warn!(tablet = id, server, error = error.message(), "a replica has failed");
         }
@@ -302,6 +390,11 @@ impl Catalog {
         if let (true, Some(stats)) = (leads, &report.stats) {
             tablet.stats =
                 Stats { on_disk_size: stats.on_disk_size(), live_row_count: stats.live_row_count() };
+        }
+        if (known.running, &known.config) == (tablet.running, &tablet.config) {
+            self.tablets.insert(tablet.id.clone(), tablet);
+        } else {
+            self.replace(tablet);
         }
         None
     }
@@ -323,6 +416,21 @@ impl Catalog {
             self.deleted.entry(tablet.to_owned()).or_default().insert(server.to_owned());
         }
         self.actions.push_back(Action::Delete { server: server.to_owned(), tablet: tablet.to_owned() });
+    }
+
+    /// Puts a changed tablet in the place of what it was, unless the store refuses.
+    fn replace(&mut self, tablet: Tablet) -> bool {
+        let label = self.tables.get(&tablet.table_id).and_then(|table| table.plan.dimension_label.as_ref());
+        let done = self.note(&[entries::tablet(&tablet, label)]);
+        if done {
+            self.tablets.insert(tablet.id.clone(), tablet);
+        }
+        done
+    }
+
+    fn note(&mut self, changes: &[Change]) -> bool {
+        let done = self.store.write(changes);
+        done.inspect_err(|error| tracing::error!(%error, "a change of a tablet is put off")).is_ok()
     }
 
     fn peer(&self, uuid: &str) -> RaftPeerPb {

@@ -71,9 +71,14 @@ impl Config {
         config
     }
 
+    /// Who holds replicas.
+    pub fn servers(&self) -> impl Iterator<Item = &String> {
+        self.voters.iter().chain(&self.others)
+    }
+
     /// Whether this server holds a replica.
     pub fn has(&self, uuid: &str) -> bool {
-        self.voters.iter().chain(&self.others).any(|peer| peer == uuid)
+        self.servers().any(|peer| peer == uuid)
     }
 
     /// Whether `newer` tells more than this: a later configuration, or a later term's leader.

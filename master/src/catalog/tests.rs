@@ -111,7 +111,7 @@ fn a_name_is_taken_until_its_table_is_deleted() {
     let (mut catalog, now) = catalog(1);
     let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
     assert!(matches!(catalog.create_table(plan("t", 1, 1), now), Err(Fault::TableExists { .. })));
-    catalog.delete_table(&id);
+    catalog.delete_table(&id).unwrap();
     let again = catalog.create_table(plan("t", 1, 1), now).unwrap();
     assert_ne!(again, id);
 }
@@ -122,7 +122,7 @@ fn replicas_of_a_deleted_table_are_dropped_even_if_they_turn_up_late() {
     let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
     let tablet = catalog.tables().get(&id).unwrap().tablets[0].1.clone();
     let [Action::Create { server, .. }] = &actions(&mut catalog)[..] else { panic!("one replica") };
-    catalog.delete_table(&id);
+    catalog.delete_table(&id).unwrap();
     assert_eq!(catalog.create_request(server, &tablet), None, "no longer wanted");
     let delete = Action::Delete { server: server.clone(), tablet: tablet.clone() };
     assert_eq!(actions(&mut catalog), std::slice::from_ref(&delete));
@@ -170,4 +170,25 @@ fn an_older_start_of_a_server_cannot_register() {
     assert!(catalog.servers_mut().heartbeat("ts", 6, now).is_none(), "a higher one has to register");
     assert!(catalog.servers_mut().heartbeat("ts", 4, now).is_none());
     assert_eq!(catalog.servers().len(), 1);
+}
+
+#[test]
+fn a_change_that_the_disk_refuses_does_not_happen() {
+    use tablet::backend::{Fault as DiskFault, Faulty, Memory};
+    // The id of the cluster takes the first three operations: file, header, record.
+    let backend = std::sync::Arc::new(Faulty::new(Memory::new(), 4, DiskFault::Death));
+    let storage = tablet::Storage { backend, folder: "".into(), log: tablet::LogOptions::default() };
+    let opened = store::Store::open(storage).unwrap();
+    let now = Instant::now();
+    let random = fastrand::Rng::with_seed(7);
+    let (mut catalog, _) = Catalog::restore(Limits::default(), random, opened, "c", now).unwrap();
+    register(&mut catalog, "ts0", 1, now).unwrap();
+    let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    let [Action::Create { server, tablet }] = &actions(&mut catalog)[..] else { panic!("one replica") };
+    assert_eq!(catalog.create_answered(server, tablet, true, now), Next::Retry, "to be noted later");
+    assert!(!catalog.is_created(catalog.tables().get(&id).unwrap()));
+    assert!(matches!(catalog.create_table(plan("u", 1, 1), now), Err(Fault::Store(_))));
+    assert!(matches!(catalog.delete_table(&id), Err(Fault::Store(_))));
+    assert_eq!(catalog.tables().iter().map(|table| table.plan.name.as_str()).collect::<Vec<_>>(), ["t"]);
+    assert_eq!(actions(&mut catalog), []);
 }

@@ -16,7 +16,7 @@ use proto::methods::master_service as m;
 use rpc_core::ConnectionInfo;
 use rpc_server::Call;
 
-use super::Context;
+use super::{Context, now};
 use crate::catalog::Catalog;
 use crate::catalog::tablets::Tablet;
 use crate::fault::Fault;
@@ -130,6 +130,12 @@ impl<'a> Answer<'a> {
     }
 
     fn add(&mut self, tablet: &'a Tablet, filter: ReplicaTypeFilter) -> Result<(), Fault> {
+        // After a start of the master the servers call one after the other; the client comes again.
+        let leader = tablet.config.leader.as_ref();
+        let waits = now().saturating_duration_since(tablet.placed) < self.catalog.limits().tserver_silence;
+        if waits && leader.is_some_and(|uuid| self.catalog.servers().get(uuid).is_none()) {
+            return Err(Fault::TabletNotRunning);
+        }
         let mut location = TabletLocationsPb {
             tablet_id: Bytes::copy_from_slice(tablet.id.as_bytes()),
             partition: Some(tablet.partition.clone()),

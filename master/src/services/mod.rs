@@ -23,6 +23,7 @@ use crate::driver::DriverHandle;
 use crate::options::MasterOptions;
 
 /// What all handlers share.
+#[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) identity: ServerIdentity,
     pub(crate) cluster_id: String,

@@ -186,7 +186,7 @@ pub(super) fn delete(context: &Arc<Context>, call: Call<m::DeleteTable>) {
     } else {
         let mut catalog = context.catalog.lock();
         let id = catalog.tables().find(&call.request().table).map(|table| table.id.clone());
-        id.inspect(|id| catalog.delete_table(id))
+        id.and_then(|id| catalog.delete_table(&id).map(|()| id))
     };
     context.driver.wake();
     match deleted {

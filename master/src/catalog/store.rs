@@ -1,0 +1,239 @@
+//! What of the catalog has to last: entries in a tablet of its own, changed in batches that are there whole or not at all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use schema::row_ops::{Decoder, EncodeError, Encoder};
+use schema::{Column, DataType, HybridClock, OpKind, PartialRow, RowError, Schema, Value};
+use server_base::physical_micros;
+use tablet::{OpenError, ScanError, ScanSpec, Storage, Tablet, TabletOptions, WriteError};
+use thiserror::Error;
+
+/// What an entry is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(i8)]
+pub enum Kind {
+    /// A table, by its id.
+    Table = 1,
+    /// A tablet, by its id.
+    Tablet = 2,
+    /// The id of the cluster.
+    Cluster = 3,
+}
+
+/// An entry: what it is about, of what id, and its content.
+pub type Entry = (Kind, String, Vec<u8>);
+
+/// An entry as it is to be from now on; `None`: gone.
+pub type Change = (Kind, String, Option<Vec<u8>>);
+
+/// The entries, on disk or nowhere.
+#[derive(Debug, Default)]
+pub struct Store {
+    /// `None`: changes are forgotten.
+    tablet: Option<Tablet>,
+    /// Rows of the entries that are there.
+    parts: HashMap<(Kind, String), u32>,
+}
+
+/// Entries that cannot be read or changed.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The log cannot be read.
+    #[error("cannot open the catalog: {0}")]
+    Open(#[from] OpenError),
+    /// The rows cannot be read.
+    #[error("cannot read the catalog: {0}")]
+    Scan(#[from] ScanError),
+    /// The log takes no changes (any more).
+    #[error("cannot change the catalog: {0}")]
+    Write(#[from] WriteError),
+    /// An entry does not fit its row.
+    #[error("cannot change the catalog: {0}")]
+    Encode(#[from] EncodeError),
+    /// The rows are not those that were written.
+    #[error("the catalog is corrupt: {0}")]
+    Corrupt(&'static str),
+}
+
+impl StoreError {
+    /// True if it may pass: the disk was full or busy when the master was started.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Self::Open(error) => error.is_retriable(),
+            Self::Write(error) => error.is_retriable(),
+            _ => false,
+        }
+    }
+}
+
+impl From<RowError> for StoreError {
+    fn from(_: RowError) -> Self {
+        Self::Corrupt("a row does not fit")
+    }
+}
+
+impl Store {
+    /// A store that forgets everything.
+    pub fn nowhere() -> Self {
+        Self::default()
+    }
+
+    /// Opens the entries in `storage` and reads them all.
+    pub fn open(storage: Storage) -> Result<(Self, Vec<Entry>), StoreError> {
+        let about = TabletOptions {
+            id: TABLET.to_owned(),
+            table_id: TABLET.to_owned(),
+            table_name: TABLET.to_owned(),
+            schema: columns()?,
+            partition_schema: Default::default(),
+            partition: Default::default(),
+            schema_version: 0,
+        };
+        let tablet = Tablet::open_in(storage, about, Arc::new(HybridClock::default()), &mut |_, _| {})?;
+        let mut store = Self { tablet: Some(tablet), parts: HashMap::new() };
+        let entries = store.read()?;
+        Ok((store, entries))
+    }
+
+    /// Makes all changes or none. When it returns they are as safe as the log's options say.
+    pub fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        let Some(tablet) = &self.tablet else { return Ok(()) };
+        let schema = tablet.schema();
+        let mut encoder = Encoder::new(schema);
+        for (kind, id, content) in changes {
+            let parts: Vec<&[u8]> = content.iter().flat_map(|content| split(content)).collect();
+            let before = self.parts.get(&(*kind, id.clone())).copied().unwrap_or(0);
+            for (number, part) in (0..).zip(&parts) {
+                let mut row = key(schema, *kind, id, number)?;
+                row.set_at(DATA, Value::Binary(Bytes::copy_from_slice(part)))?;
+                encoder.push(OpKind::Upsert, &row)?;
+            }
+            for number in parts.len() as u32..before {
+                encoder.push(OpKind::Delete, &key(schema, *kind, id, number)?)?;
+            }
+        }
+        let (rows, indirect) = encoder.finish();
+        let decoder = Decoder::new(schema, schema).map_err(|_| StoreError::Corrupt("columns do not fit"))?;
+        let ops = decoder.decode(&rows, &indirect).map_err(|_| StoreError::Corrupt("rows do not fit"))?;
+        let outcome = tablet.write(&ops, None, physical_micros())?;
+        if !outcome.row_errors.is_empty() {
+            return Err(StoreError::Corrupt("an entry is not there any more"));
+        }
+        for (kind, id, content) in changes {
+            let key = (*kind, id.clone());
+            match content {
+                Some(content) => drop(self.parts.insert(key, split(content).count() as u32)),
+                None => drop(self.parts.remove(&key)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the store; nothing is lost after that.
+    pub fn close(&self) {
+        if let Some(Err(error)) = self.tablet.as_ref().map(Tablet::close) {
+            tracing::error!(%error, "the catalog's log was not synced at the end");
+        }
+    }
+
+    fn read(&mut self) -> Result<Vec<Entry>, StoreError> {
+        let Some(tablet) = &self.tablet else { return Ok(Vec::new()) };
+        let spec = ScanSpec { projection: vec![0, 1, 2, DATA], ordered: true, ..ScanSpec::default() };
+        let mut scanner = tablet.scan(spec, physical_micros())?;
+        let mut entries: Vec<Entry> = Vec::new();
+        while let Some(block) = scanner.next_block(BLOCK_BYTES)? {
+            for row in 0..block.rows {
+                let cell = |column| block.value(tablet.schema(), row, column);
+                let (Some(Value::Int8(kind)), Some(Value::String(id)), Some(Value::Int32(part))) =
+                    (cell(0), cell(1), cell(2))
+                else {
+                    return Err(StoreError::Corrupt("a key is not readable"));
+                };
+                let Some(Value::Binary(data)) = cell(DATA) else {
+                    return Err(StoreError::Corrupt("an entry is not readable"));
+                };
+                let kind = Kind::of(kind).ok_or(StoreError::Corrupt("an entry of a kind not known here"))?;
+                match entries.last_mut() {
+                    Some((last, last_id, content)) if part > 0 && (*last, &*last_id) == (kind, &id) => {
+                        content.extend_from_slice(&data);
+                    }
+                    _ if part == 0 => entries.push((kind, id.clone(), data.to_vec())),
+                    _ => return Err(StoreError::Corrupt("an entry lacks its beginning")),
+                }
+                *self.parts.entry((kind, id)).or_default() += 1;
+            }
+        }
+        Ok(entries)
+    }
+}
+
+impl Kind {
+    fn of(number: i8) -> Option<Self> {
+        [Self::Table, Self::Tablet, Self::Cluster].into_iter().find(|kind| *kind as i8 == number)
+    }
+}
+
+fn columns() -> Result<Schema, StoreError> {
+    let columns = vec![
+        Column::new("kind", DataType::Int8),
+        Column::new("id", DataType::String),
+        Column::new("part", DataType::Int32),
+        Column::new("data", DataType::Binary),
+    ];
+    let schema = Schema::new(columns, 3).map_err(|_| StoreError::Corrupt("no such columns"))?;
+    Ok(schema.with_sequential_ids(0))
+}
+
+fn key(schema: &Schema, kind: Kind, id: &str, part: u32) -> Result<PartialRow, StoreError> {
+    let mut row = PartialRow::new(schema);
+    row.set_at(0, kind as i8)?.set_at(1, id.to_owned())?.set_at(2, part as i32)?;
+    Ok(row)
+}
+
+/// An entry without content has one empty part.
+fn split(content: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let empty = content.is_empty().then_some(content);
+    empty.into_iter().chain(content.chunks(PART_BYTES))
+}
+
+const TABLET: &str = "catalog";
+const DATA: usize = 3;
+/// A cell holds 64 KiB at most.
+const PART_BYTES: usize = 60 << 10;
+const BLOCK_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tablet::backend::Memory;
+    use tablet::{LogOptions, SyncPolicy};
+
+    use super::*;
+
+    fn open(memory: &Memory) -> (Store, Vec<Entry>) {
+        let log = LogOptions { sync: SyncPolicy::Always, ..LogOptions::default() };
+        Store::open(Storage { backend: Arc::new(memory.clone()), folder: PathBuf::new(), log }).unwrap()
+    }
+
+    #[test]
+    fn entries_of_any_size_grow_shrink_and_go() {
+        let memory = Memory::new();
+        let (mut store, found) = open(&memory);
+        assert_eq!(found, []);
+        let put = |kind, id: &str, bytes: usize| (kind, id.to_owned(), Some(vec![b'x'; bytes]));
+        store
+            .write(&[put(Kind::Table, "a", 200_000), put(Kind::Tablet, "a", 0), put(Kind::Table, "b", 5)])
+            .unwrap();
+        store.write(&[put(Kind::Table, "a", 70_000), (Kind::Table, "b".into(), None)]).unwrap();
+        let expected =
+            [(Kind::Table, "a".to_owned(), vec![b'x'; 70_000]), (Kind::Tablet, "a".to_owned(), Vec::new())];
+        let (mut store, found) = open(&memory.after_power_cut(|_| 0));
+        assert!(found == expected, "{:?}", found.iter().map(|e| (e.0, &e.1, e.2.len())).collect::<Vec<_>>());
+        store.write(&[(Kind::Table, "a".into(), None), (Kind::Tablet, "a".into(), None)]).unwrap();
+        store.write(&[(Kind::Table, "never there".into(), None)]).unwrap();
+    }
+}
