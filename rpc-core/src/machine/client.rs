@@ -14,6 +14,7 @@ use crate::call::{CallStage, Extras, RemoteError};
 use crate::negotiate::NegotiationError;
 use crate::negotiate::client::ClientNegotiation;
 use crate::wire::header::{RequestHeader, ResponseHeader};
+use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
 use crate::wire::{FrameError, WireError};
 
 /// A call as it goes on the wire. Cheap to clone: bodies are shared.
@@ -100,7 +101,9 @@ pub struct Unfinished<T> {
 #[derive(Debug)]
 pub struct ClientConnection<T> {
     negotiation: ClientNegotiation,
-    negotiation_deadline: Instant,
+    /// `None` = never.
+    negotiation_deadline: Option<Instant>,
+    max_message_size: u32,
     open: bool,
     inbox: Inbox,
     outbox: Outbox,
@@ -113,6 +116,8 @@ pub struct ClientConnection<T> {
     /// In the outbox with no byte sent yet, by position in the stream.
     unsent: VecDeque<(u64, Queued)>,
     deadlines: Deadlines,
+    /// Has a call ever had another id than its key's first one?
+    any_moved: bool,
     last_activity: Instant,
     fault: Option<ConnectionFault>,
 }
@@ -141,9 +146,10 @@ impl<T> ClientConnection<T> {
         outbox.extend(|out| out.extend_from_slice(&greeting));
         Self {
             negotiation,
-            negotiation_deadline: now.checked_add(options.negotiation_timeout).unwrap_or(now),
+            negotiation_deadline: now.checked_add(options.negotiation_timeout),
+            max_message_size: options.max_message_size,
             open: false,
-            inbox: Inbox::new(options.max_message_size, EAGER),
+            inbox: Inbox::new(options.max_message_size.min(MAX_NEGOTIATION_MESSAGE_SIZE), EAGER),
             outbox,
             events: VecDeque::new(),
             calls: HashMap::default(),
@@ -151,6 +157,7 @@ impl<T> ClientConnection<T> {
             dequeued: 0,
             unsent: VecDeque::new(),
             deadlines: Deadlines::default(),
+            any_moved: false,
             last_activity: now,
             fault: None,
         }
@@ -168,7 +175,10 @@ impl<T> ClientConnection<T> {
                     vacant.insert(new);
                     break;
                 }
-                Entry::Occupied(_) => id = next_id(id),
+                Entry::Occupied(_) => {
+                    id = next_id(id);
+                    self.any_moved = true;
+                }
             }
         }
         if let Some(deadline) = call.deadline {
@@ -181,17 +191,15 @@ impl<T> ClientConnection<T> {
     /// Forgets a call: its payload is freed now (unless it is about to be sent), a late answer is dropped. Nothing is sent
     /// to the server.
     pub fn cancel(&mut self, key: u64) {
-        let mut id = first_id(key);
-        // The call has the first id of its key, except after 2^31 calls.
-        for _ in 0..self.calls.len() {
-            match self.calls.get(&id) {
-                Some(call) if call.key == key => {
-                    self.abandon(id);
-                    return;
-                }
-                Some(_) => id = next_id(id),
-                None => return,
-            }
+        let first = first_id(key);
+        let id = match self.calls.get(&first) {
+            Some(call) if call.key == key => Some(first),
+            // After 2^31 calls it may have any id: those before it may be free again.
+            _ if self.any_moved => self.calls.iter().find(|(_, call)| call.key == key).map(|(id, _)| *id),
+            _ => None,
+        };
+        if let Some(id) = id {
+            self.abandon(id);
         }
     }
 
@@ -249,6 +257,9 @@ impl<T> ClientConnection<T> {
             let negotiation = &mut self.negotiation;
             self.outbox.extend(|out| outcome = negotiation.handle_frame(&header, &main, out));
             self.open = outcome?;
+            if self.open {
+                self.inbox.set_limit(self.max_message_size);
+            }
         }
     }
 
@@ -354,13 +365,13 @@ impl<T> ClientConnection<T> {
     /// earlier.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let call = self.deadlines.first().map(|(deadline, ..)| deadline);
-        let negotiation = (!self.open).then_some(self.negotiation_deadline);
+        let negotiation = self.negotiation_deadline.filter(|_| !self.open);
         call.into_iter().chain(negotiation).min()
     }
 
     /// Fails what has run out of time.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if !self.open && self.negotiation_deadline <= now && self.fault.is_none() {
+        if !self.open && self.negotiation_deadline.is_some_and(|at| at <= now) && self.fault.is_none() {
             self.fault = Some(NegotiationError::TimedOut.into());
         }
         while let Some((deadline, id, key)) = self.deadlines.first() {

@@ -93,6 +93,11 @@ impl Inbox {
         Self { limit, eager, big: None }
     }
 
+    /// From the next frame on, frames may be `limit` bytes long.
+    pub(crate) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
     /// Is a big frame under way? (Of small ones the read buffer holds the beginning.)
     pub(crate) fn is_partial(&self) -> bool {
         self.big.is_some()

@@ -11,6 +11,7 @@ use super::*;
 use crate::call::{Answer, CallStage, Extras, RemoteError, RequestId, RpcErrorCode};
 use crate::negotiate::NegotiationError;
 use crate::wire::FrameError;
+use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
 
 pub(crate) struct Pair {
     pub(crate) client: ClientConnection<u64>,
@@ -326,15 +327,86 @@ fn idle_means_no_call_and_no_byte_for_the_keepalive_time() {
     assert_eq!(pair.server.poll_timeout(), None, "a call in progress");
     pair.pass(keepalive * 2);
     pair.server.respond(0, &success(""));
-    assert_eq!(pair.server.poll_timeout(), None, "an answer not yet sent");
+    let stall = Duration::from_secs(300);
+    assert_eq!(pair.server.poll_timeout(), Some(pair.now + stall - keepalive * 2), "an answer not yet sent");
     pair.settle();
     assert_eq!(pair.server.poll_timeout(), Some(pair.now + keepalive));
     pair.server.handle_input(&mut BytesMut::from(&b"\0\0"[..]), pair.now);
-    assert_eq!(pair.server.poll_timeout(), None, "half a frame");
+    assert_eq!(pair.server.poll_timeout(), Some(pair.now + stall), "half a frame");
     let mut idle = Pair::new(usize::MAX);
     idle.settle();
     idle.pass(keepalive);
     assert_eq!(idle.server.closing(), Some(&CloseReason::Idle));
+}
+
+#[test]
+fn a_peer_that_stops_in_the_middle_of_a_frame_or_of_an_answer_is_left() {
+    for stall_timeout in [Some(Duration::from_secs(10)), None] {
+        let options = || ServerOptions { stall_timeout, ..Default::default() };
+        let mut writer = Pair::with(usize::MAX, options(), SockAddr::UnixUnnamed);
+        writer.settle();
+        writer.server.handle_input(&mut BytesMut::from(&b"\0\0"[..]), writer.now);
+        let mut reader = Pair::with(usize::MAX, options(), SockAddr::UnixUnnamed);
+        reader.call("M", b"");
+        reader.requests();
+        reader.server.respond(0, &success("never read"));
+        for pair in [&mut writer, &mut reader] {
+            pair.pass(Duration::from_millis(9_999));
+            assert_eq!(pair.server.closing(), None);
+            pair.pass(Duration::from_secs(1_000_000));
+            assert_eq!(pair.server.closing(), stall_timeout.map(|_| &CloseReason::Stalled));
+        }
+    }
+}
+
+#[test]
+fn before_negotiation_is_over_a_frame_is_small() {
+    let limit = MAX_NEGOTIATION_MESSAGE_SIZE;
+    for (total, refused) in [(limit, false), (limit + 1, true)] {
+        let mut pair = Pair::new(usize::MAX);
+        let bytes = [&b"hrpc\x09\0\0"[..], &(total - 4).to_be_bytes()].concat();
+        pair.server.handle_input(&mut BytesMut::from(&bytes[..]), pair.now);
+        let error = FrameError::TooLarge { len: total - 4, limit };
+        assert_eq!(pair.server.closing(), refused.then(|| CloseReason::Frame(error)).as_ref());
+        pair.client.handle_input(&mut BytesMut::from(&bytes[7..]), pair.now);
+        assert_eq!(pair.client.fault().is_some(), refused);
+    }
+    let mut pair = Pair::new(usize::MAX);
+    pair.settle();
+    let len = (10 * limit).to_be_bytes();
+    pair.server.handle_input(&mut BytesMut::from(&len[..]), pair.now);
+    pair.client.handle_input(&mut BytesMut::from(&len[..]), pair.now);
+    assert_eq!((pair.server.closing(), pair.client.fault()), (None, None), "afterwards it may be big");
+}
+
+#[test]
+fn an_endless_negotiation_timeout_never_comes() {
+    let (now, endless) = (Instant::now(), Duration::MAX);
+    let options = ServerOptions { negotiation_timeout: endless, ..Default::default() };
+    let mut server = ServerConnection::new(Arc::new(options), SockAddr::UnixUnnamed, now);
+    let options = ClientOptions { negotiation_timeout: endless, ..Default::default() };
+    let mut client: ClientConnection<u64> = ClientConnection::new(&options, "root".into(), now);
+    let later = now + Duration::from_secs(1_000_000);
+    server.handle_timeout(later);
+    client.handle_timeout(later);
+    assert_eq!((server.poll_timeout(), server.closing()), (None, None));
+    assert_eq!((client.poll_timeout(), client.fault()), (None, None));
+}
+
+#[test]
+fn a_call_whose_id_had_to_move_can_be_cancelled_after_its_first_id_is_free() {
+    let mut pair = Pair::new(usize::MAX);
+    let moved = 1 << 31;
+    pair.client.start_call(0, call("Old", b""), 0);
+    pair.client.start_call(moved, call("New", b""), moved);
+    assert_eq!(pair.requests().len(), 2);
+    pair.server.respond(0, &success(""));
+    pair.settle();
+    assert!(matches!(pair.client.poll_event(), Some(ClientEvent::Response { tag: 0, .. })));
+    pair.client.cancel(moved);
+    pair.server.respond(1, &success("late"));
+    pair.settle();
+    assert!(pair.client.poll_event().is_none(), "nobody waits for it");
 }
 
 #[test]

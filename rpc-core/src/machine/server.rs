@@ -15,6 +15,7 @@ use crate::negotiate::server::{Refusal, ServerNegotiation};
 use crate::negotiate::subnet;
 use crate::wire::FrameError;
 use crate::wire::header::{RequestHeader, ResponseHeader};
+use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
 use crate::wire::preface::{self, PREFACE, PrefaceError};
 
 /// What a client did.
@@ -65,6 +66,9 @@ pub enum CloseReason {
     /// Nothing happened for the keep-alive time.
     #[error("idle")]
     Idle,
+    /// The peer took no byte of what waits for it, or sent none of what it had begun, for the stall timeout.
+    #[error("stalled in the middle of a frame")]
+    Stalled,
 }
 
 /// The server's end of one connection.
@@ -86,8 +90,9 @@ pub struct ServerConnection {
 
 #[derive(Debug)]
 enum Stage {
-    Preface(ServerNegotiation, Instant),
-    Negotiation(ServerNegotiation, Instant),
+    /// With the time by which negotiation must be over; `None` = never.
+    Preface(ServerNegotiation, Option<Instant>),
+    Negotiation(ServerNegotiation, Option<Instant>),
     Open,
 }
 
@@ -101,9 +106,9 @@ impl ServerConnection {
     pub fn with_info(options: Arc<ServerOptions>, info: ConnectionInfo, now: Instant) -> Self {
         let trusted = subnet::trusts(&options.trusted_subnets, &info.peer);
         let negotiation = ServerNegotiation::new(info.peer.clone(), trusted);
-        let deadline = now.checked_add(options.negotiation_timeout).unwrap_or(now);
+        let deadline = now.checked_add(options.negotiation_timeout);
         Self {
-            inbox: Inbox::new(options.max_message_size, EAGER),
+            inbox: Inbox::new(options.max_message_size.min(MAX_NEGOTIATION_MESSAGE_SIZE), EAGER),
             options,
             stage: Stage::Preface(negotiation, deadline),
             outbox: Outbox::default(),
@@ -151,6 +156,7 @@ impl ServerConnection {
                     self.outbox.extend(|out| outcome = negotiation.handle_frame(&header, &main, out));
                     if let Some(user) = outcome? {
                         self.stage = Stage::Open;
+                        self.inbox.set_limit(self.options.max_message_size);
                         self.info = Arc::new(ConnectionInfo { user, ..ConnectionInfo::clone(&self.info) });
                         self.events.push_back(ServerEvent::Established(Arc::clone(&self.info)));
                     }
@@ -252,12 +258,17 @@ impl ServerConnection {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called. It may move to later with each byte, never to
-    /// earlier, except when negotiation ends or the last call is answered.
+    /// earlier, except when negotiation ends, a call is answered, or a frame begins.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.stage {
             _ if self.closing.is_some() => None,
-            Stage::Preface(_, deadline) | Stage::Negotiation(_, deadline) => Some(*deadline),
-            Stage::Open if self.is_idle() => self.last_activity.checked_add(self.options.keepalive?),
+            Stage::Preface(_, deadline) | Stage::Negotiation(_, deadline) => *deadline,
+            Stage::Open if self.waits_for_peer() => {
+                self.last_activity.checked_add(self.options.stall_timeout?)
+            }
+            Stage::Open if self.in_flight.is_empty() => {
+                self.last_activity.checked_add(self.options.keepalive?)
+            }
             Stage::Open => None,
         }
     }
@@ -265,8 +276,11 @@ impl ServerConnection {
     /// Closes what has run out of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.closing.is_none() && self.poll_timeout().is_some_and(|at| at <= now) {
-            let open = matches!(self.stage, Stage::Open);
-            self.closing = Some(if open { CloseReason::Idle } else { CloseReason::NegotiationTimedOut });
+            self.closing = Some(match self.stage {
+                Stage::Open if self.waits_for_peer() => CloseReason::Stalled,
+                Stage::Open => CloseReason::Idle,
+                Stage::Preface(..) | Stage::Negotiation(..) => CloseReason::NegotiationTimedOut,
+            });
         }
     }
 
@@ -285,8 +299,9 @@ impl ServerConnection {
         matches!(self.stage, Stage::Open)
     }
 
-    fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && !self.partial_input && self.outbox.len() == 0
+    /// Is it the peer's turn to send or to read?
+    fn waits_for_peer(&self) -> bool {
+        self.partial_input || self.outbox.len() > 0
     }
 }
 

@@ -19,7 +19,9 @@ pub enum FrameError {
     #[error("a frame of length 0")]
     Empty,
     /// Longer than the receiver's bound.
-    #[error("a frame of {len} bytes is over the limit of {limit} (--rpc_max_message_size)")]
+    #[error(
+        "a frame of {len} bytes is over the limit of {limit} (--rpc_max_message_size; 131072 at most during negotiation)"
+    )]
     TooLarge {
         /// Value of the length prefix.
         len: u32,

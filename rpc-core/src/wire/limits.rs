@@ -3,6 +3,10 @@
 /// A server's default bound on an incoming frame, its length prefix included (`--rpc_max_message_size`): 50 MiB.
 pub const DEFAULT_MAX_MESSAGE_SIZE: u32 = 52_428_800;
 
+/// Bound on a frame of negotiation, in both directions: room for the longest Kerberos ticket (64 KiB) and for chains of
+/// certificates, and little enough that strangers pin no memory. (Ours; in Kudu the bound above holds from the start.)
+pub const MAX_NEGOTIATION_MESSAGE_SIZE: u32 = 128 << 10;
+
 /// No frame may be longer than this, whatever the configured bound.
 pub const HARD_MAX_MESSAGE_SIZE: u32 = i32::MAX as u32;
 
