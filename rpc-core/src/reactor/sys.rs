@@ -90,10 +90,13 @@ impl Stream {
 
     /// Reads whatever the runtime may not have heard of yet; `None` = nothing there.
     pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
-        match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
-            Ok((count, _)) => Ok(Some(count)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+        loop {
+            match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
+                Ok((count, _)) => return Ok(Some(count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 
