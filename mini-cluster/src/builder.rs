@@ -15,6 +15,7 @@ pub struct Builder {
     pub(crate) tservers: usize,
     pub(crate) port: u16,
     pub(crate) binaries: Option<PathBuf>,
+    pub(crate) data_dir: Option<PathBuf>,
     pub(crate) master_flags: Vec<String>,
     pub(crate) tserver_flags: Vec<String>,
     pub(crate) start_timeout: Duration,
@@ -26,6 +27,7 @@ impl Default for Builder {
             tservers: 1,
             port: 0,
             binaries: None,
+            data_dir: None,
             master_flags: Vec::new(),
             tserver_flags: Vec::new(),
             start_timeout: Duration::from_secs(30),
@@ -62,6 +64,14 @@ impl Builder {
     #[must_use]
     pub fn binaries_from_env(mut self) -> Self {
         self.binaries = std::env::var_os(BINARIES_VARIABLE).map(PathBuf::from);
+        self
+    }
+
+    /// Keep everything in this folder, so that it is there again when servers or a whole cluster
+    /// are started on it the next time. Without one, our servers keep everything in memory.
+    #[must_use]
+    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(folder.into());
         self
     }
 

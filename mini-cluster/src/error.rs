@@ -53,6 +53,12 @@ pub enum ClusterError {
         /// What was still missing.
         state: String,
     },
+    /// The master is not in the state that the call needs.
+    #[error("master: {problem}")]
+    WrongMaster {
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// There is no tablet server of that number, or it is not in the state that the call needs.
     #[error("tablet server {index}: {problem}")]
     WrongServer {

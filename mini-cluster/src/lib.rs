@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Ports are free ones of 127.0.0.1, so any number of clusters run beside each other. A cluster
-//! stops when it is dropped. It is not for data that has to last: rows live until their tablet
-//! server stops.
+//! stops when it is dropped, and its rows are gone then unless it has a [`Builder::data_dir`].
+//! It is not for data that is precious: there is one replica of each tablet, on one machine.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -25,7 +25,7 @@ mod node;
 mod process;
 mod ready;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use net_addr::HostPort;
@@ -72,17 +72,25 @@ impl Server {
     fn start(
         mut spec: Spec,
         port: u16,
-        binaries: Option<&std::path::Path>,
+        binaries: Option<&Path>,
         deadline: Instant,
     ) -> Result<Self, ClusterError> {
         let running = Running::start(&spec, port, binaries, deadline)?;
         spec.uuid = running.uuid().parse().ok();
         Ok(Self { address: running.address(), spec, running: Some(running) })
     }
+
+    fn start_again(&mut self, binaries: Option<&Path>, deadline: Instant) -> Result<(), ClusterError> {
+        self.running = Some(Running::start(&self.spec, self.address.port, binaries, deadline)?);
+        Ok(())
+    }
 }
 
-fn place(folder: Option<&TempDir>, name: &str) -> Place {
-    Place { name: name.to_owned(), folder: folder.map(|folder| folder.path().join(name)).unwrap_or_default() }
+/// Places below the folder of what has to last, or below a temporary one.
+fn place(lasting: Option<&Path>, folder: Option<&TempDir>, name: &str) -> Place {
+    let above = lasting.or(folder.map(TempDir::path));
+    let folder = above.map(|folder| folder.join(name)).unwrap_or_default();
+    Place { name: name.to_owned(), folder, lasting: lasting.is_some() }
 }
 
 impl MiniCluster {
@@ -95,18 +103,19 @@ impl MiniCluster {
     pub(crate) fn start(settings: Builder) -> Result<Self, ClusterError> {
         let deadline = Instant::now() + settings.start_timeout;
         let folder = match &settings.binaries {
-            Some(_) => Some(
+            Some(_) if settings.data_dir.is_none() => Some(
                 tempfile::Builder::new()
                     .prefix("nyala-")
                     .tempdir()
                     .map_err(ClusterError::os("cannot make a temporary folder"))?,
             ),
-            None => None,
+            _ => None,
         };
         let binaries = settings.binaries.as_deref();
+        let lasting = settings.data_dir.as_deref();
         let spec = Spec {
             role: Role::Master,
-            place: place(folder.as_ref(), "master"),
+            place: place(lasting, folder.as_ref(), "master"),
             flags: settings.master_flags.clone(),
             uuid: None,
         };
@@ -123,7 +132,7 @@ impl MiniCluster {
             flags.extend_from_slice(&settings.tserver_flags);
             let spec = Spec {
                 role: Role::TabletServer,
-                place: place(cluster.folder.as_ref(), &format!("tserver-{index}")),
+                place: place(lasting, cluster.folder.as_ref(), &format!("tserver-{index}")),
                 flags,
                 uuid: None,
             };
@@ -187,11 +196,7 @@ impl MiniCluster {
     /// # Errors
     /// As [`MiniCluster::stop_tserver`].
     pub fn kill_tserver(&mut self, index: usize) -> Result<(), ClusterError> {
-        match self.take_running(index)? {
-            Running::Process(process) => drop(process),
-            running => running.stop()?,
-        }
-        Ok(())
+        self.take_running(index)?.kill()
     }
 
     /// Starts tablet server `index` (from 0) again, at the address that it had, and waits until it
@@ -208,8 +213,37 @@ impl MiniCluster {
             return Err(ClusterError::WrongServer { index, problem: "it runs already" });
         }
         let deadline = Instant::now() + self.start_timeout;
-        let port = server.address.port;
-        server.running = Some(Running::start(&server.spec, port, self.binaries.as_deref(), deadline)?);
+        server.start_again(self.binaries.as_deref(), deadline)?;
+        self.wait_until_ready(deadline)
+    }
+
+    /// Stops the master in an orderly way; its port is free afterwards.
+    ///
+    /// # Errors
+    /// [`ClusterError::WrongMaster`] when it is stopped already.
+    pub fn stop_master(&mut self) -> Result<(), ClusterError> {
+        self.take_master()?.stop()
+    }
+
+    /// Ends the master at once: SIGKILL for a child process. One in this process is stopped.
+    ///
+    /// # Errors
+    /// As [`MiniCluster::stop_master`].
+    pub fn kill_master(&mut self) -> Result<(), ClusterError> {
+        self.take_master()?.kill()
+    }
+
+    /// Starts the master again, at the address that it had, and waits until all tablet servers have
+    /// registered. Without a [`Builder::data_dir`] it has forgotten all tables.
+    ///
+    /// # Errors
+    /// [`ClusterError::WrongMaster`] when it runs; otherwise as for a start.
+    pub fn start_master(&mut self) -> Result<(), ClusterError> {
+        if self.master.running.is_some() {
+            return Err(ClusterError::WrongMaster { problem: "it runs already" });
+        }
+        let deadline = Instant::now() + self.start_timeout;
+        self.master.start_again(self.binaries.as_deref(), deadline)?;
         self.wait_until_ready(deadline)
     }
 
@@ -220,6 +254,10 @@ impl MiniCluster {
     /// The first server that could not be stopped; the others are stopped all the same.
     pub fn shutdown(mut self) -> Result<(), ClusterError> {
         self.stop_all()
+    }
+
+    fn take_master(&mut self) -> Result<Running, ClusterError> {
+        self.master.running.take().ok_or(ClusterError::WrongMaster { problem: "it is stopped already" })
     }
 
     fn take_running(&mut self, index: usize) -> Result<Running, ClusterError> {

@@ -45,6 +45,9 @@ impl Running {
                 .map(Self::Process);
         }
         flags.push("--rpc_server_allow_ephemeral_ports".into());
+        if spec.place.lasting {
+            flags.push(format!("--fs_wal_dir={}", spec.place.data().display()));
+        }
         let started = match spec.role {
             Role::Master => start_master(flags).map(Self::Master),
             Role::TabletServer => start_tserver(flags, spec.uuid.clone()).map(Self::TabletServer),
@@ -86,6 +89,15 @@ impl Running {
             Self::Process(process) => Some(process.id()),
             Self::Master(_) | Self::TabletServer(_) => None,
         }
+    }
+
+    /// Ends the server at once: SIGKILL for a child process. One in this process is stopped.
+    pub(crate) fn kill(self) -> Result<(), ClusterError> {
+        match self {
+            Self::Process(process) => drop(process),
+            running => running.stop()?,
+        }
+        Ok(())
     }
 
     /// Ends the server in an orderly way.

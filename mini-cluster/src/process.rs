@@ -45,6 +45,15 @@ pub(crate) struct ServerProcess {
 pub(crate) struct Place {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
+    /// Our servers keep what they have there.
+    pub(crate) lasting: bool,
+}
+
+impl Place {
+    /// A folder of its own, not there yet: a server takes one with files in it for a foreign one, or half made.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
 }
 
 impl ServerProcess {
@@ -73,12 +82,14 @@ impl ServerProcess {
         command.args(common_flags(&info));
         if theirs {
             command.args(REAL_KUDU_FLAGS);
-            // A folder of its own, not there yet: Apache Kudu takes one with files in it for its own, half made.
-            let data = place.folder.join("data");
+            let data = place.data();
             command.args(["--fs_wal_dir", "--fs_data_dirs"].map(|flag| format!("{flag}={}", data.display())));
             if let Some(sasl) = executable.parent().and_then(|bin| bin.parent()) {
                 command.env("SASL_PATH", sasl.join("lib/sasl2"));
             }
+        }
+        if !theirs && place.lasting {
+            command.arg(format!("--fs_wal_dir={}", place.data().display()));
         }
         command.args(flags).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log_file);
         let child =
