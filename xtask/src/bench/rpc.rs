@@ -4,12 +4,16 @@ mod calculator;
 mod load;
 mod own;
 mod service;
+mod target;
 mod usage;
+mod versus;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use net_addr::SockAddr;
+use xtask::figures::Figures;
 
 /// Calls the calculator of Kudu's rpc-bench: client and server in this process. Or loads another server.
 #[derive(clap::Args)]
@@ -62,6 +66,22 @@ pub(crate) struct Rpc {
     #[arg(long)]
     seed: bool,
 
+    /// Load this server of another process in place of one of our own.
+    #[arg(long, value_name = "HOST:PORT", requires_all = ["server_pid", "method"])]
+    target: Option<String>,
+
+    /// The process of the target, to read its CPU time.
+    #[arg(long, value_name = "PID", requires = "target")]
+    server_pid: Option<u32>,
+
+    /// What to call there, e.g. kudu.master.MasterService.Ping.
+    #[arg(long, requires = "target")]
+    method: Option<String>,
+
+    /// Measure a real kudu-master 1.18.1 and ours in turn: server CPU a Ping.
+    #[arg(long, conflicts_with = "target")]
+    versus_kudu: bool,
+
     /// Write the figures to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -84,10 +104,27 @@ impl Rpc {
             set.set(cpu);
             rustix::thread::sched_setaffinity(None, &set).with_context(|| format!("CPU {cpu}"))?;
         }
+        let figures = if self.versus_kudu { versus::run()? } else { self.measure()? };
+        super::publish(&figures, self.json.as_ref())
+    }
+
+    fn measure(&self) -> Result<Figures> {
+        let clients = self.client_threads.max(1);
+        let concurrency = self.concurrency.max(1);
+        if let (Some(target), Some(pid), Some(method)) = (&self.target, self.server_pid, &self.method) {
+            let calls = if self.mode == Mode::Async { concurrency } else { clients };
+            let remote = SockAddr::parse(target, 0)?;
+            let shape = load::Shape { remote, threads: clients, connections: clients, calls };
+            let cost = target::cost(&shape, method, pid)?;
+            let mut figures = Figures::default();
+            figures.add("reqs_per_sec", "1/s", &[cost.rate]);
+            figures.add("server_cpu_us_per_req", "us", &[cost.server_cpu_us]);
+            return Ok(figures);
+        }
         let figures = own::run(&own::Setting {
             is_async: self.mode == Mode::Async,
-            clients: self.client_threads.max(1),
-            concurrency: self.concurrency.max(1),
+            clients,
+            concurrency,
             server: service::Options {
                 reactors: self.server_reactors,
                 workers: self.worker_threads,
@@ -99,6 +136,6 @@ impl Rpc {
             sidecar: self.sidecar,
         })?;
         println!();
-        super::publish(&figures, self.json.as_ref())
+        Ok(figures)
     }
 }
