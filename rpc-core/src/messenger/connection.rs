@@ -79,7 +79,8 @@ impl Connection {
         for _ in 0..ROUNDS {
             let now = Instant::now();
             let fresh = !self.commands.is_empty();
-            for command in self.commands.drain(..) {
+            let mut commands = self.commands.drain(..);
+            while let Some(command) = commands.next() {
                 match command {
                     Command::Call { ticket, mut call, timeout } => {
                         if let Some(timeout) = timeout {
@@ -88,9 +89,15 @@ impl Connection {
                         machine.start_call(ticket.key, call, ticket);
                     }
                     Command::Cancel { key } => machine.cancel(key),
-                    Command::Close => return Poll::Ready(End::Close),
+                    Command::Close => {
+                        // The calls behind it fail with the others.
+                        let behind = commands.collect();
+                        self.commands = behind;
+                        return Poll::Ready(End::Close);
+                    }
                 }
             }
+            drop(commands);
             if self.armed.is_some_and(|at| at <= now) {
                 self.armed = None;
                 machine.handle_timeout(now);
@@ -332,3 +339,38 @@ const ROUNDS: usize = 16;
 
 /// After this long without a byte the connection is looked at before it is used.
 const QUIET: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::machine::OutboundCall;
+
+    #[tokio::test]
+    async fn calls_behind_a_close_fail_with_those_in_front_of_it() {
+        let link = Arc::new(Link::new(Handle::current().id()));
+        let remote = "127.0.0.1:1".parse().expect("an address");
+        let id = ConnectionId { remote, host: "h".into(), user: "u".into(), plane: String::new() };
+        let begin = || {
+            let call = OutboundCall {
+                service: "kudu.S",
+                method: "M",
+                body: Bytes::new(),
+                extras: None,
+                deadline: None,
+            };
+            link.begin(&mut Some(call), None, Waker::noop()).expect("the link is open")
+        };
+        let front = begin();
+        link.close();
+        let behind = begin();
+        Connection::new(id, link.clone(), &ClientOptions::default(), Weak::new()).await;
+        let cx = Context::from_waker(Waker::noop());
+        for ticket in [front, behind] {
+            let outcome = link.poll(ticket, &cx);
+            assert!(matches!(outcome, Poll::Ready(Err(Failure::ShutDown))), "{outcome:?}");
+        }
+    }
+}
