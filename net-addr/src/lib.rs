@@ -26,6 +26,7 @@ mod local;
 mod parse;
 mod resolve;
 mod unix;
+mod user;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -35,6 +36,7 @@ pub use local::{LocalAddresses, host_name};
 pub use parse::ParseError;
 pub use resolve::{CachingResolver, ResolveError, Resolver, SystemResolver};
 pub use unix::{MAX_ABSTRACT_LEN, MAX_PATH_LEN, UnixAbstract, UnixPath};
+pub use user::process_user;
 
 /// The address of a socket: where to connect, where to listen, who has connected.
 ///

@@ -4,19 +4,23 @@ use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::{SockAddr, is_loopback_ip};
 
-/// The addresses and names of this machine, read once and kept until [`refresh`](Self::refresh).
+/// The addresses and names of this machine, read again by whoever asks when they are older than 30 s, and by
+/// [`refresh`](Self::refresh).
 ///
 /// Local are: unix sockets; 127.0.0.0/8, `::1`, v4-mapped loopback; the addresses of the own interfaces; `localhost` and
 /// `*.localhost`; the own host name; names that the hosts file gives to one of these addresses. The wildcard is not an
-/// address of this machine. Asking never blocks on a look-up.
+/// address of this machine. Asking never blocks on a look-up; reading interfaces and the hosts file takes some 100 us.
 #[derive(Debug)]
 pub struct LocalAddresses {
     known: RwLock<Arc<Known>>,
+    /// When they were read, or when somebody last tried.
+    read: Mutex<Instant>,
     source: Source,
 }
 
@@ -39,7 +43,8 @@ impl LocalAddresses {
     pub fn system() -> &'static Self {
         static SYSTEM: OnceLock<LocalAddresses> = OnceLock::new();
         SYSTEM.get_or_init(|| {
-            let local = Self { known: RwLock::default(), source: Source::System };
+            let local =
+                Self { known: RwLock::default(), read: Mutex::new(Instant::now()), source: Source::System };
             if let Err(error) = local.refresh() {
                 tracing::warn!(%error, "cannot list the network interfaces: only loopback counts as this machine");
             }
@@ -51,7 +56,8 @@ impl LocalAddresses {
     pub fn fixed(ips: impl IntoIterator<Item = IpAddr>, names: impl IntoIterator<Item = String>) -> Self {
         let ips = ips.into_iter().map(|ip| ip.to_canonical()).collect();
         let names = names.into_iter().map(|name| normal_name(&name)).collect();
-        Self { known: RwLock::new(Arc::new(Known { ips, names })), source: Source::Fixed }
+        let known = RwLock::new(Arc::new(Known { ips, names }));
+        Self { known, read: Mutex::new(Instant::now()), source: Source::Fixed }
     }
 
     /// Reads interfaces and names again: after an interface came up, or an address changed. A fixed set stays as it is.
@@ -75,7 +81,7 @@ impl LocalAddresses {
 
     /// Is `ip` loopback or an address of one of the own interfaces?
     pub fn is_local_ip(&self, ip: IpAddr) -> bool {
-        is_loopback_ip(ip) || self.known.read().ips.contains(&ip.to_canonical())
+        is_loopback_ip(ip) || self.known(Instant::now()).ips.contains(&ip.to_canonical())
     }
 
     /// Is `host`, a name or an IP address in text, this machine? Case and one closing dot do not matter.
@@ -86,7 +92,7 @@ impl LocalAddresses {
             return self.is_local_ip(ip);
         }
         let name = normal_name(host);
-        is_localhost(&name) || self.known.read().names.contains(&name)
+        is_localhost(&name) || self.known(Instant::now()).names.contains(&name)
     }
 
     /// Does `addr` lead to this machine? True for every unix socket.
@@ -96,9 +102,30 @@ impl LocalAddresses {
 
     /// The addresses of the own interfaces, loopback included, in no order.
     pub fn ips(&self) -> Vec<IpAddr> {
-        self.known.read().ips.iter().copied().collect()
+        self.known(Instant::now()).ips.iter().copied().collect()
+    }
+
+    /// What is known at `now`, not older than [`FRESH`] unless it cannot be read.
+    fn known(&self, now: Instant) -> Arc<Known> {
+        if let Source::System = self.source {
+            // Others who ask meanwhile go on with what there is.
+            let stale = self.read.try_lock().is_some_and(|mut read| {
+                let stale = now.saturating_duration_since(*read) > FRESH;
+                if stale {
+                    *read = now;
+                }
+                stale
+            });
+            if stale && let Err(error) = self.refresh() {
+                tracing::debug!(%error, "cannot list the network interfaces; going on with those of before");
+            }
+        }
+        Arc::clone(&self.known.read())
     }
 }
+
+/// An interface that comes up is this machine's after at most so long.
+const FRESH: Duration = Duration::from_secs(30);
 
 fn is_localhost(normal: &str) -> bool {
     normal == "localhost" || normal == "localhost.localdomain" || normal.ends_with(".localhost")
@@ -205,6 +232,24 @@ mod tests {
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort();
         assert_eq!(names, ["box", "box.example.com", "lan", "localhost"]);
+    }
+
+    #[test]
+    fn addresses_that_came_and_went_are_noticed_within_half_a_minute() {
+        let gone = ip("192.0.2.1");
+        let known = Known { ips: HashSet::from([gone]), names: HashSet::new() };
+        let read = Instant::now();
+        let local = LocalAddresses {
+            known: RwLock::new(Arc::new(known)),
+            read: Mutex::new(read),
+            source: Source::System,
+        };
+        assert!(local.known(read + FRESH).ips.contains(&gone));
+        let later = local.known(read + FRESH + Duration::from_millis(1));
+        assert!(!later.ips.contains(&gone), "an address that left is no longer ours");
+        assert!(later.ips.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)), "one that came is");
+        assert!(later.names.contains(&host_name().unwrap()));
+        assert!(!local.is_local_ip(gone));
     }
 
     #[test]
