@@ -9,15 +9,12 @@ use proto::kudu::server::{
     GetStatusResponsePb, ServerClockResponsePb, SetFlagRequestPb, SetFlagResponsePb, get_flags_response_pb,
 };
 use proto::methods::generic_service::{
-    CheckLeaks, FlushCoverage, GetFlags, GetStatus, ServerClock as ServerClockMethod, SetFlag,
+    CheckLeaks, FlushCoverage, GetFlags, GetStatus, SERVICE, ServerClock as ServerClockMethod, SetFlag,
 };
 use rpc_server::Service;
 
 use crate::flags::{FlagSet, SetError};
 use crate::{ServerClock, ServerIdentity, logging};
-
-/// The full name of the service.
-pub const SERVICE_NAME: &str = "kudu.server.GenericService";
 
 /// What the service tells of its server.
 #[derive(Clone, Debug)]
@@ -39,7 +36,7 @@ impl GenericService {
     pub fn into_service(self) -> Service {
         let this = Arc::new(self);
         let (status, get_flags, set_flag, clock) = (this.clone(), this.clone(), this.clone(), this);
-        Service::builder(SERVICE_NAME)
+        Service::builder(SERVICE)
             .cheap::<GetStatus>(move |call| call.respond(&status.status()))
             .cheap::<GetFlags>(move |call| {
                 let response = get_flags.get_flags(call.request());
@@ -192,5 +189,22 @@ mod tests {
         let status = service.status().status;
         assert_eq!(status.node_instance, service.identity.node_instance());
         assert_eq!(status.bound_rpc_addresses.len(), 1);
+    }
+
+    #[test]
+    fn a_flag_that_is_read_at_start_only_says_so() {
+        let flags = FlagSet::builder(Role::Master, "test").read_at_start(&["max_num_replicas"]).build();
+        let identity = ServerIdentity::new();
+        let service = GenericService { identity, flags, clock: ServerClock::new(), bound: Vec::new() };
+        let set = |force| SetFlagRequestPb {
+            flag: "max_num_replicas".to_owned(),
+            value: "5".to_owned(),
+            force: Some(force),
+            ..Default::default()
+        };
+        assert_eq!(service.set_flag(&set(false)).result(), Code::NotSafe);
+        assert_eq!(service.set_flag(&set(true)).result(), Code::Success);
+        let request = GetFlagsRequestPb { flags: vec!["max_num_replicas".to_owned()], ..Default::default() };
+        assert_eq!(service.get_flags(&request).flags[0].tags, ["unsafe"]);
     }
 }

@@ -19,19 +19,25 @@
 pub mod acl;
 pub mod advertise;
 mod clock;
+pub mod consensus;
 pub mod data_folder;
 pub mod durability;
 pub mod flags;
 mod generic_service;
 mod identity;
 pub mod info_file;
+mod listening;
 pub mod logging;
+pub mod program;
 mod rpc_options;
 pub mod signals;
+mod start_error;
 
 pub use clock::{ServerClock, physical_micros};
-pub use generic_service::{GenericService, SERVICE_NAME};
+pub use generic_service::GenericService;
 pub use identity::{
     KUDU_VERSION, ServerIdentity, ServerUuid, UuidError, host_port_pb, software_version, version_info,
 };
+pub use listening::Listening;
 pub use rpc_options::{OptionsError, RPC_FLAGS, RpcOptions};
+pub use start_error::StartError;

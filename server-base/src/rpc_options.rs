@@ -14,6 +14,8 @@ use crate::flags::FlagSet;
 pub const RPC_FLAGS: &[(&str, &str)] = &[
     ("rpc_bind_addresses", "where to listen: host:port, separated by commas; port 0 takes a free one"),
     ("rpc_advertised_addresses", "what to tell clients in place of the bound addresses"),
+    ("rpc_proxied_addresses", "listen here, too, for clients that come through a proxy"),
+    ("rpc_proxy_advertised_addresses", "what to tell clients that come through a proxy"),
     ("rpc_listen_on_unix_domain_socket", "also listen on the unix socket @kudu-<uuid>"),
     ("rpc_server_allow_ephemeral_ports", "accepted: free ports are always allowed"),
     ("num_reactor_threads", "threads that move bytes"),
@@ -35,6 +37,10 @@ pub struct RpcOptions {
     pub bind: Vec<SockAddr>,
     /// What to advertise; empty if that is what was bound.
     pub advertised: Vec<HostPort>,
+    /// Where to listen for clients that come through a proxy, resolved, each once; may repeat some of `bind`.
+    pub proxied: Vec<SockAddr>,
+    /// What to tell those clients; empty exactly if `proxied` is.
+    pub proxy_advertised: Vec<HostPort>,
     /// Also listen on the unix socket.
     pub unix_socket: bool,
     /// Reactor threads, at least 1.
@@ -44,7 +50,7 @@ pub struct RpcOptions {
     /// Waiting calls a service, at least 1.
     pub queue_length: usize,
     /// Bytes of the largest frame.
-    pub max_message_size: usize,
+    pub max_message_size: u32,
     /// From accept to the end of the negotiation.
     pub negotiation_timeout: Duration,
     /// Idle time after which a connection is closed; `None` is never.
@@ -87,6 +93,11 @@ pub enum OptionsError {
         /// The flag.
         flag: &'static str,
     },
+    /// One of two flags that need each other.
+    #[error(
+        "--rpc_proxy_advertised_addresses and --rpc_proxied_addresses should be either both set or both unset"
+    )]
+    HalfAProxy,
 }
 
 impl OptionsError {
@@ -107,22 +118,28 @@ impl RpcOptions {
             HostPort::parse_list(&flags.string(flag), default_port)
                 .map_err(|source| OptionsError::Address { flag, source })
         };
-        let mut bind = Vec::new();
-        for host_port in list("rpc_bind_addresses")? {
-            let resolved = host_port.resolve(resolver);
-            let found =
-                resolved.map_err(|source| OptionsError::Resolve { flag: "rpc_bind_addresses", source })?;
-            bind.extend(to_bind(found));
-        }
-        let mut unique = Vec::new();
-        for addr in bind {
-            // Two wishes for a free port are two ports.
-            if addr.port() == Some(0) || !unique.contains(&addr) {
-                unique.push(addr);
+        let resolved = |flag: &'static str| {
+            let mut unique = Vec::new();
+            for host_port in list(flag)? {
+                let found =
+                    host_port.resolve(resolver).map_err(|source| OptionsError::Resolve { flag, source })?;
+                for addr in to_bind(found) {
+                    // Two wishes for a free port are two ports.
+                    if addr.port() == Some(0) || !unique.contains(&addr) {
+                        unique.push(addr);
+                    }
+                }
             }
-        }
-        if unique.is_empty() {
+            Ok(unique)
+        };
+        let bind = resolved("rpc_bind_addresses")?;
+        if bind.is_empty() {
             return Err(OptionsError::Nowhere { flag: "rpc_bind_addresses" });
+        }
+        let proxied = resolved("rpc_proxied_addresses")?;
+        let proxy_advertised = list("rpc_proxy_advertised_addresses")?;
+        if proxied.is_empty() != proxy_advertised.is_empty() {
+            return Err(OptionsError::HalfAProxy);
         }
         let trusted_subnets = if flags.is_set("trusted_subnets") {
             let text = flags.string("trusted_subnets");
@@ -133,13 +150,15 @@ impl RpcOptions {
             None
         };
         Ok(Self {
-            bind: unique,
+            bind,
             advertised: list("rpc_advertised_addresses")?,
+            proxied,
+            proxy_advertised,
             unix_socket: flags.bool("rpc_listen_on_unix_domain_socket"),
             reactors: flags.count("num_reactor_threads").max(1),
             service_threads: flags.count("rpc_num_service_threads").max(1),
             queue_length: flags.count("rpc_service_queue_length").max(1),
-            max_message_size: flags.count("rpc_max_message_size"),
+            max_message_size: u32::try_from(flags.count("rpc_max_message_size")).unwrap_or(u32::MAX),
             negotiation_timeout: flags.millis("rpc_negotiation_timeout_ms").unwrap_or_default(),
             keepalive: flags.millis("rpc_default_keepalive_time_ms"),
             trusted_subnets,
@@ -150,7 +169,7 @@ impl RpcOptions {
     pub fn connection_options(&self) -> rpc_server::ServerOptions {
         let defaults = rpc_server::ServerOptions::default();
         rpc_server::ServerOptions {
-            max_message_size: u32::try_from(self.max_message_size).unwrap_or(u32::MAX),
+            max_message_size: self.max_message_size,
             negotiation_timeout: self.negotiation_timeout,
             keepalive: self.keepalive,
             trusted_subnets: self.trusted_subnets.clone().unwrap_or(defaults.trusted_subnets.clone()),
@@ -221,6 +240,17 @@ mod tests {
         assert!(read(&["--trusted_subnets="]).unwrap().connection_options().trusted_subnets.is_empty());
         let default = read(&[]).unwrap().connection_options();
         assert_eq!(default.trusted_subnets, rpc_server::ServerOptions::default().trusted_subnets);
+    }
+
+    #[test]
+    fn a_proxy_needs_both_of_its_flags_and_listens_at_all_addresses_of_a_name() {
+        for half in ["--rpc_proxied_addresses=127.0.0.1:5", "--rpc_proxy_advertised_addresses=out:6"] {
+            assert!(matches!(read(&[half]), Err(OptionsError::HalfAProxy)), "{half}");
+        }
+        let options =
+            read(&["--rpc_proxied_addresses=both:5", "--rpc_proxy_advertised_addresses=out:6"]).unwrap();
+        assert_eq!(options.proxied, ["127.0.0.2:5".parse().unwrap(), "127.0.0.3:5".parse().unwrap()]);
+        assert_eq!(options.proxy_advertised, [HostPort::new("out", 6)]);
     }
 
     #[test]

@@ -41,6 +41,7 @@ struct Inner {
     /// Sorted by name.
     specs: Vec<Spec>,
     acting: BTreeMap<&'static str, &'static str>,
+    start_only: HashSet<&'static str>,
     /// What was set, by whatever way.
     values: RwLock<HashMap<&'static str, Value>>,
     warned: Mutex<HashSet<&'static str>>,
@@ -52,6 +53,7 @@ pub struct FlagSetBuilder {
     role: Role,
     specs: Vec<Spec>,
     acting: BTreeMap<&'static str, &'static str>,
+    start_only: HashSet<&'static str>,
 }
 
 /// What the command line asks for.
@@ -100,6 +102,18 @@ impl FlagSetBuilder {
         list.iter().fold(self, |builder, (name, about)| builder.acts_on(name, about))
     }
 
+    /// Flags that Kudu reads while it runs and this server only when it starts: SetFlag refuses them, unless forced.
+    ///
+    /// # Panics
+    /// If there is no such flag.
+    pub fn read_at_start(mut self, names: &[&'static str]) -> Self {
+        for name in names {
+            self.position(name);
+            self.start_only.insert(name);
+        }
+        self
+    }
+
     /// Our default where it is not Kudu's.
     ///
     /// # Panics
@@ -133,6 +147,7 @@ impl FlagSetBuilder {
             role: self.role,
             specs: self.specs,
             acting: self.acting,
+            start_only: self.start_only,
             values: RwLock::default(),
             warned: Mutex::default(),
         }))
@@ -151,7 +166,8 @@ impl FlagSet {
     /// `program` is for texts only.
     pub fn builder(role: Role, program: impl Into<String>) -> FlagSetBuilder {
         let specs = known::known(role).to_vec();
-        FlagSetBuilder { program: program.into(), role, specs, acting: BTreeMap::new() }.acts_on_all(COMMON)
+        let (program, acting, start_only) = (program.into(), BTreeMap::new(), HashSet::new());
+        FlagSetBuilder { program, role, specs, acting, start_only }.acts_on_all(COMMON)
     }
 
     /// The name of the program in texts.
@@ -252,7 +268,7 @@ impl FlagSet {
         let Some(spec) = self.spec(name) else {
             return Err(SetError::NoSuchFlag { name: name.to_owned() });
         };
-        if !force && !spec.is_runtime() {
+        if !force && !self.is_runtime(&spec) {
             return Err(SetError::NotSafe { name: spec.name });
         }
         let old = self.text(&spec);
@@ -263,6 +279,10 @@ impl FlagSet {
             }
             _ => Err(SetError::BadValue { name: spec.name, value: value.to_owned(), old }),
         }
+    }
+
+    fn is_runtime(&self, spec: &Spec) -> bool {
+        spec.is_runtime() && !self.0.start_only.contains(spec.name)
     }
 
     /// All flags with their values, by name.
@@ -310,7 +330,11 @@ impl FlagSet {
             name: spec.name,
             value: if hidden { "<redacted>".to_owned() } else { self.text(spec) },
             is_default,
-            tags: spec.tags.split(',').filter(|tag| !tag.is_empty()).collect(),
+            tags: spec
+                .tags
+                .split(',')
+                .filter(|tag| !tag.is_empty() && (*tag != RUNTIME || self.is_runtime(spec)))
+                .collect(),
         }
     }
 
@@ -342,6 +366,9 @@ impl std::fmt::Debug for FlagSet {
         f.debug_struct("FlagSet").field("program", &self.0.program).field("set", &names).finish()
     }
 }
+
+/// The tag of flags that may be changed while the server runs.
+const RUNTIME: &str = "runtime";
 
 /// Flags of the parser itself.
 const PARSER_FLAGS: [&str; 6] = ["flagfile", "help", "helpfull", "helpshort", "undefok", "version"];
