@@ -36,6 +36,8 @@ const RULES: &[Rule] = &[
     with_defaults("net-addr", PROTOBUF),
     with_defaults("net-addr", HEAVY),
     with_defaults("schema", HEAVY),
+    with_defaults("tablet", HEAVY),
+    with_defaults("server-base", HEAVY),
     with_defaults("rpc-core", HEAVY),
     with_defaults("rpc-server", HEAVY),
     with_defaults("meta-cache", HEAVY),
