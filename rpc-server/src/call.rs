@@ -21,7 +21,7 @@ use crate::server::Route;
 /// A call of method `M`.
 ///
 /// It is answered once, by one of the methods that consume it, on this or any other thread, now or later. Dropped unanswered it
-/// fails with ERROR_APPLICATION. If the client has given up or gone away meanwhile, the answer is thrown away.
+/// fails with ERROR_APPLICATION. The answer is encoded on the thread that gives it. If the client has given up or gone away meanwhile, the answer is thrown away.
 pub struct Call<M: Method> {
     request: M::Request,
     arrival: Arrival,

@@ -80,6 +80,13 @@ pub(crate) fn stale(key: CallKey<'_>, attempt_no: i64) -> RemoteError {
     RemoteError::new(RpcErrorCode::ERROR_REQUEST_STALE, text)
 }
 
+pub(crate) fn too_many_to_remember(service: &str, method: &str) -> RemoteError {
+    let text = format!(
+        "Service unavailable: {method} request on {service} not run: too many clients, or attempts of this call, to remember"
+    );
+    RemoteError::new(RpcErrorCode::ERROR_SERVER_TOO_BUSY, text)
+}
+
 pub(crate) fn panicked(method: &str) -> RemoteError {
     let text = format!("Runtime error: {method} failed inside the server; its log tells more");
     RemoteError::new(RpcErrorCode::ERROR_APPLICATION, text)

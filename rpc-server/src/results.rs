@@ -3,7 +3,9 @@
 //! A client names each logical call by `(client_id, seq_no)` and tells with `first_incomplete_seq_no` which answers it no longer
 //! waits for. Per client there is a watermark, `stale_before`: calls below it are refused, since their answers are forgotten.
 //! Memory is bounded: when the remembered answers exceed [`Limits::bytes`] the oldest are forgotten and the watermark rises,
-//! so that a late retry is refused rather than run twice.
+//! so that a late retry is refused rather than run twice. A client itself is forgotten, its watermark too, when it was silent for
+//! [`Limits::client_ttl`], or for [`Limits::response_ttl`] when others need the room: a retry that is later still runs again,
+//! as in Kudu. While there are too many clients to remember, new ones are refused as [`Start::Busy`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -19,8 +21,11 @@ pub struct Limits {
     pub response_ttl: Duration,
     /// The most bytes of remembered answers, each charged with 128 bytes of bookkeeping.
     pub bytes: usize,
-    /// The most clients. Beyond it those silent for longest are forgotten.
+    /// The most clients. Beyond it those silent for longest are forgotten, if that is as long as `response_ttl`; if none was,
+    /// new clients are refused.
     pub clients: usize,
+    /// The most attempts that wait for one running call; each keeps its connection's memory of it. Clients have one or two.
+    pub waiters: usize,
 }
 
 impl Default for Limits {
@@ -30,6 +35,7 @@ impl Default for Limits {
             response_ttl: Duration::from_secs(600),
             bytes: 64 << 20,
             clients: 100_000,
+            waiters: 64,
         }
     }
 }
@@ -65,6 +71,8 @@ pub enum Start<W> {
     Attached,
     /// Below the watermark: refuse with ERROR_REQUEST_STALE.
     Stale(W),
+    /// Nothing more can be remembered of it, so it must not run: refuse with ERROR_SERVER_TOO_BUSY.
+    Busy(W),
 }
 
 /// The memory of calls run and running, for waiters `W`.
@@ -75,6 +83,8 @@ pub struct ResultTracker<W> {
     completed: VecDeque<(Instant, String, i64)>,
     bytes: usize,
     next_gc: Option<Instant>,
+    /// Until then no client will be old enough to be forgotten: looking for one is in vain.
+    full_until: Option<Instant>,
     limits: Limits,
 }
 
@@ -95,14 +105,23 @@ enum Record<W> {
 impl<W> ResultTracker<W> {
     /// A tracker that knows nothing yet.
     pub fn new(limits: Limits) -> Self {
-        Self { clients: HashMap::new(), completed: VecDeque::new(), bytes: 0, next_gc: None, limits }
+        Self {
+            clients: HashMap::new(),
+            completed: VecDeque::new(),
+            bytes: 0,
+            next_gc: None,
+            full_until: None,
+            limits,
+        }
     }
 
     /// An attempt of a call arrived.
     pub fn start(&mut self, key: CallKey<'_>, waiter: W, now: Instant) -> Start<W> {
         self.gc(now);
         if !self.clients.contains_key(key.client_id) {
-            self.make_room_for_client();
+            if !self.make_room_for_client(now) {
+                return Start::Busy(waiter);
+            }
             let client = Client {
                 stale_before: key.first_incomplete_seq_no,
                 heard: now,
@@ -123,6 +142,7 @@ impl<W> ResultTracker<W> {
                 client.running += 1;
                 Start::Run(waiter)
             }
+            Some(Record::Running(waiters)) if waiters.len() >= self.limits.waiters => Start::Busy(waiter),
             Some(Record::Running(waiters)) => {
                 waiters.push(waiter);
                 Start::Attached
@@ -223,23 +243,34 @@ impl<W> ResultTracker<W> {
         }
     }
 
-    fn make_room_for_client(&mut self) {
+    /// False = there is none.
+    fn make_room_for_client(&mut self, now: Instant) -> bool {
         if self.clients.len() < self.limits.clients {
-            return;
+            return true;
         }
+        if self.full_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        let ttl = self.limits.response_ttl;
         // An eighth at once, so that a stream of new client ids does not pay a whole pass each.
         let mut idle: Vec<_> = self
             .clients
             .iter()
-            .filter(|(_, c)| c.running == 0)
+            .filter(|(_, c)| c.running == 0 && now.saturating_duration_since(c.heard) >= ttl)
             .map(|(id, c)| (c.heard, id.clone()))
             .collect();
         idle.sort_unstable();
+        if idle.is_empty() {
+            // A pass over all clients is not for every call of a stranger.
+            self.full_until = Some(now + Duration::from_secs(1));
+            return false;
+        }
         for (_, id) in idle.into_iter().take(self.limits.clients / 8 + 1) {
             if let Some(client) = self.clients.remove(&id) {
                 self.bytes -= client.charged();
             }
         }
+        true
     }
 }
 
@@ -375,11 +406,48 @@ mod tests {
         assert_eq!(tracker.start(key("c", 0, 0), 1, now), Start::Stale(1));
         assert!(matches!(tracker.start(key("c", 999, 0), 1, now), Start::Replay(1, _)));
         for client in 0..1000 {
-            tracker.start(key(&client.to_string(), 0, 0), 0, now);
-            tracker.complete(&client.to_string(), 0, answer(""), now);
+            let later = now + Duration::from_secs(client * 20);
+            tracker.start(key(&client.to_string(), 0, 0), 0, later);
+            tracker.complete(&client.to_string(), 0, answer(""), later);
             assert!(tracker.clients() <= 50);
         }
         assert!(tracker.completed.len() <= 1100);
+    }
+
+    #[test]
+    fn strangers_cannot_push_a_client_out_whose_retry_may_still_come() {
+        let limits = Limits { clients: 50, ..Limits::default() };
+        let (mut tracker, now) = (ResultTracker::new(limits), Instant::now());
+        tracker.start(key("real", 7, 7), 0, now);
+        tracker.complete("real", 7, answer("ok"), now);
+        let mut busy = 0;
+        for stranger in 0..1000 {
+            match tracker.start(key(&format!("stranger {stranger}"), 0, 0), stranger, now) {
+                Start::Run(_) => drop(tracker.complete(&format!("stranger {stranger}"), 0, answer(""), now)),
+                other => {
+                    assert_eq!(other, Start::Busy(stranger));
+                    busy += 1;
+                }
+            }
+        }
+        assert_eq!((busy, tracker.clients()), (951, 50));
+        assert_eq!(tracker.start(key("real", 7, 7), 1, now), Start::Replay(1, answer("ok")));
+        assert_eq!(tracker.start(key("real", 8, 7), 1, now), Start::Run(1), "who is known is served");
+        let later = now + Duration::from_secs(600);
+        assert_eq!(tracker.start(key("new", 0, 0), 1, later), Start::Run(1), "room comes back");
+    }
+
+    #[test]
+    fn only_so_many_attempts_wait_for_one_call() {
+        let limits = Limits { waiters: 2, ..Limits::default() };
+        let (mut tracker, now) = (ResultTracker::new(limits), Instant::now());
+        assert_eq!(tracker.start(key("c", 1, 1), 0, now), Start::Run(0));
+        for attempt in 1..=2 {
+            assert_eq!(tracker.start(key("c", 1, 1), attempt, now), Start::Attached);
+        }
+        assert_eq!(tracker.start(key("c", 1, 1), 3, now), Start::Busy(3));
+        assert_eq!(tracker.complete("c", 1, answer("ok"), now), [1, 2]);
+        assert_eq!(tracker.start(key("c", 1, 1), 4, now), Start::Replay(4, answer("ok")));
     }
 
     proptest! {
@@ -408,7 +476,7 @@ mod tests {
                             prop_assert!(running.contains(&id));
                             attached += 1;
                         }
-                        Start::Stale(_) => {}
+                        Start::Stale(_) | Start::Busy(_) => {}
                     },
                     2 if running.remove(&id) => {
                         let got = answer(&i.to_string());

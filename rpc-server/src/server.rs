@@ -57,7 +57,8 @@ impl Server {
         &self.addresses
     }
 
-    /// Adds a service; its calls are served from now on. A service of the same name is replaced.
+    /// Adds a service; its calls are served from now on. A service of the same name is replaced. After a
+    /// [`shutdown`](Self::shutdown) nothing is added.
     ///
     /// # Errors
     /// If the system gives no more threads.
@@ -91,7 +92,11 @@ impl Server {
     /// FATAL_SERVER_SHUTTING_DOWN, running ones end and are answered, then connections are closed. Blocks for as long as
     /// handlers run. May be called more than once.
     pub fn shutdown(&self) {
-        self.dispatch.phase.store(STOPPING, Ordering::Release);
+        {
+            // A service that is being added is stopped with the others.
+            let _registering = self.dispatch.registering.lock();
+            self.dispatch.phase.store(STOPPING, Ordering::Release);
+        }
         if let Some(mut acceptor) = self.acceptor.lock().take() {
             acceptor.stop();
         }
@@ -192,6 +197,7 @@ impl ServerBuilder {
             services: ArcSwap::default(),
             phase: AtomicU8::new(STARTING),
             generation: AtomicU64::new(0),
+            registering: Mutex::new(()),
             shared: Arc::new(shared),
         });
         for service in self.services {
@@ -218,6 +224,8 @@ pub(crate) struct Dispatch {
     phase: AtomicU8,
     /// Counts the registrations; what is noted under an older one is not believed.
     generation: AtomicU64,
+    /// Held while a service is added, and while the phase changes to `STOPPING`.
+    registering: Mutex<()>,
     shared: Arc<Shared>,
 }
 
@@ -229,6 +237,10 @@ struct Registered {
 
 impl Dispatch {
     fn register(&self, service: Service) -> std::io::Result<()> {
+        let _registering = self.registering.lock();
+        if self.phase.load(Ordering::Acquire) == STOPPING {
+            return Ok(());
+        }
         let queued = service.methods.values().any(|entry| !entry.cheap);
         let start =
             || Pool::start(service.name, service.threads, service.queue_length, Arc::clone(&self.shared));

@@ -81,6 +81,9 @@ impl ServiceBuilder {
     }
 
     /// A method that runs on the reactor that read the call. `handler` must be bounded: no IO, no lock held across work.
+    ///
+    /// # Panics
+    /// If `M` belongs to another service, or was added before.
     pub fn cheap<M: Method>(self, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
         self.add::<M>(true, handler)
     }
@@ -187,6 +190,10 @@ fn open<M: Method>(
                 Start::Attached => return None,
                 Start::Stale(responder) => {
                     refuse(responder, refusal::stale(key, id.attempt_no));
+                    return None;
+                }
+                Start::Busy(responder) => {
+                    refuse(responder, refusal::too_many_to_remember(M::SERVICE, M::NAME));
                     return None;
                 }
             }

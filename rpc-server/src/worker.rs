@@ -101,6 +101,17 @@ impl Pool {
 
     /// Answers all queued calls with FATAL_SERVER_SHUTTING_DOWN and waits for the running ones. May be called twice.
     pub(crate) fn stop(&self) {
+        self.close();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // A handler that stops its own server runs on one of these threads.
+            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+                tracing::error!("a service thread had panicked");
+            }
+        }
+    }
+
+    fn close(&self) {
         let waiting = {
             let mut state = self.inner.state.lock();
             state.closed = true;
@@ -112,13 +123,13 @@ impl Pool {
         self.inner.wake.iter().for_each(|wake| {
             wake.notify_one();
         });
-        let threads = std::mem::take(&mut *self.threads.lock());
-        for thread in threads {
-            // A handler that stops its own server runs on one of these threads.
-            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
-                tracing::error!("a service thread had panicked");
-            }
-        }
+    }
+}
+
+impl Drop for Pool {
+    /// Does not wait for the threads: the last one to let go of a pool may be a reactor.
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -150,5 +161,45 @@ impl Inner {
                 }
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::authz::allow_all;
+    use crate::results::{Limits, ResultTracker};
+
+    use super::*;
+
+    /// How many threads of this process have a name that begins so.
+    fn threads_named(start: &str) -> usize {
+        let threads = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
+        let names =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.starts_with(start)).count()
+    }
+
+    fn wait_for_threads(start: &str, count: usize) {
+        let until = Instant::now() + Duration::from_secs(10);
+        while threads_named(start) != count {
+            assert!(Instant::now() < until, "{} threads, not {count}", threads_named(start));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn the_threads_of_a_pool_that_nobody_stops_end_with_it() {
+        let shared = Shared {
+            name: "server".to_owned(),
+            authorizer: allow_all(),
+            tracker: Arc::new(Mutex::new(ResultTracker::new(Limits::default()))),
+            metrics: Arc::default(),
+        };
+        let pool = Pool::start("nyala.test.Dropped", 3, 10, Arc::new(shared)).expect("threads");
+        wait_for_threads("Dropped-", 3);
+        drop(pool);
+        wait_for_threads("Dropped-", 0);
     }
 }

@@ -56,6 +56,15 @@ fn one_server_listens_on_tcp_and_unix_sockets_at_once() {
 }
 
 #[test]
+fn nothing_is_added_to_a_server_that_was_shut_down() {
+    let server = Server::builder().bind(tcp("127.0.0.1:0")).start().unwrap();
+    server.shutdown();
+    let service = || Service::builder(PING.service).method::<Ping>(|call| call.respond(&Default::default()));
+    server.register(service().build()).unwrap();
+    assert!(server.method_metrics(PING.service, PING.method).is_none(), "its threads would never end");
+}
+
+#[test]
 fn a_restart_takes_the_same_addresses_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kudu.sock");
