@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, RwLock};
@@ -50,6 +51,14 @@ pub struct Statistics {
     pub on_disk_bytes: u64,
 }
 
+/// What [`Tablet::statistics`] tells without a lock: who reports must not wait for a large write.
+#[derive(Debug, Default)]
+struct Figures {
+    live_rows: AtomicU64,
+    row_bytes: AtomicUsize,
+    index_bytes: AtomicUsize,
+}
+
 /// One replica of one tablet, shared by threads.
 ///
 /// Writes follow each other; scans read a snapshot and wait for writers only while one appends a decided batch.
@@ -63,6 +72,7 @@ pub struct Tablet {
     /// Held while a batch is decided and appended.
     index: Mutex<KeyIndex>,
     rows: RwLock<Rows>,
+    figures: Figures,
     /// `None` for a tablet that lives in memory only.
     pub(crate) durability: Option<Durability>,
 }
@@ -93,6 +103,7 @@ impl Tablet {
             hasher: RandomState::default(),
             index: Mutex::new(KeyIndex::new()),
             options,
+            figures: Figures::default(),
             durability: None,
         })
     }
@@ -159,7 +170,7 @@ impl Tablet {
         if let Some(staged) = &mut staged {
             staged.append(timestamp, plan.errors.len())?;
         }
-        self.publish(&mut rows, ops, &plan, timestamp);
+        self.publish(&mut rows, &index, ops, &plan, timestamp);
         drop((rows, index));
         if let Some(staged) = staged {
             staged.commit()?;
@@ -174,7 +185,7 @@ impl Tablet {
         let plan = self.plan(&mut index, ops, summaries)?;
         // Its own time is never too far ahead of it.
         self.clock.update(timestamp, timestamp.physical_micros())?;
-        self.publish(&mut self.rows.write(), ops, &plan, timestamp);
+        self.publish(&mut self.rows.write(), &index, ops, &plan, timestamp);
         Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
     }
 
@@ -220,17 +231,17 @@ impl Tablet {
     /// # Errors
     /// None for now.
     pub fn flush(&self) -> std::io::Result<()> {
-        self.rows.write().seal();
+        self.seal(&mut self.rows.write());
         Ok(())
     }
 
-    /// Figures of this moment.
+    /// Figures of this moment. Waits for nobody: during a write they are those of before.
     pub fn statistics(&self) -> Statistics {
-        let index_bytes = self.index.lock().bytes();
-        let rows = self.rows.read();
+        let Figures { live_rows, row_bytes, index_bytes } = &self.figures;
+        let memory_bytes = row_bytes.load(Ordering::Relaxed) + index_bytes.load(Ordering::Relaxed);
         Statistics {
-            live_rows: rows.live,
-            memory_bytes: (rows.bytes() + index_bytes) as u64,
+            live_rows: live_rows.load(Ordering::Relaxed),
+            memory_bytes: memory_bytes as u64,
             on_disk_bytes: self.durability.as_ref().map_or(0, Durability::bytes),
         }
     }
@@ -293,7 +304,7 @@ impl Tablet {
     }
 
     /// Appends what was decided and ends what it replaces, all at one timestamp.
-    fn publish(&self, rows: &mut Rows, ops: &Ops<'_>, plan: &Plan, timestamp: Timestamp) {
+    fn publish(&self, rows: &mut Rows, index: &KeyIndex, ops: &Ops<'_>, plan: &Plan, timestamp: Timestamp) {
         let schema = &self.options.schema;
         let mut cells = Vec::with_capacity(schema.len());
         for new in &plan.rows {
@@ -314,6 +325,14 @@ impl Tablet {
         }
         rows.live = rows.live + plan.inserted - plan.deleted;
         rows.last_commit = timestamp.0;
+        self.figures.live_rows.store(rows.live, Ordering::Relaxed);
+        self.figures.row_bytes.store(rows.bytes(), Ordering::Relaxed);
+        self.figures.index_bytes.store(index.bytes(), Ordering::Relaxed);
+    }
+
+    fn seal(&self, rows: &mut Rows) {
+        rows.seal();
+        self.figures.row_bytes.store(rows.bytes(), Ordering::Relaxed);
     }
 
     /// A tail that has grown is made a chunk that readers share, unless a writer is at work.
@@ -325,10 +344,55 @@ impl Tablet {
         drop(rows);
         if let Some(mut rows) = self.rows.try_write() {
             if rows.worth_sealing() {
-                rows.seal();
+                self.seal(&mut rows);
             }
             return parking_lot::RwLockWriteGuard::downgrade(rows);
         }
         self.rows.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::row_ops::{Decoder, Encoder};
+    use schema::{Column, DataType, OpKind, PartialRow};
+
+    use super::*;
+
+    #[test]
+    fn figures_do_not_wait_for_a_write() {
+        let schema = Schema::new(vec![Column::new("k", DataType::Int32)], 1).unwrap().with_sequential_ids(0);
+        let options = TabletOptions {
+            id: "t".into(),
+            table_id: "table".into(),
+            table_name: "table".into(),
+            schema: schema.clone(),
+            partition_schema: PartitionSchema::default(),
+            partition: Partition::default(),
+            schema_version: 0,
+        };
+        let tablet = Tablet::open(options, Arc::default()).unwrap();
+        assert_eq!(tablet.statistics(), Statistics::default());
+        let client = Schema::new(vec![Column::new("k", DataType::Int32)], 1).unwrap();
+        let mut encoder = Encoder::new(&client);
+        for key in 0..3 {
+            let mut row = PartialRow::new(&client);
+            row.set_at(0, key).unwrap();
+            encoder.push(OpKind::Insert, &row).unwrap();
+        }
+        let (rows, indirect) = encoder.finish();
+        let decoder = Decoder::new(&client, &schema).unwrap();
+        tablet.write(&decoder.decode(&rows, &indirect).unwrap(), None, 1).unwrap();
+        let (index, rows) = (tablet.index.lock(), tablet.rows.write());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| tell.send(tablet.statistics()));
+            let figures = told.recv_timeout(std::time::Duration::from_secs(10));
+            let bytes = (rows.bytes() + index.bytes()) as u64;
+            // Before the end of the scope, which waits for the thread.
+            drop((index, rows));
+            let expected = Statistics { live_rows: 3, memory_bytes: bytes, on_disk_bytes: 0 };
+            assert_eq!(figures, Ok(expected));
+        });
     }
 }

@@ -18,23 +18,25 @@ type Page = Box<[AtomicU64]>;
 /// enough. The lock under which a view is taken orders the ends that are.
 #[derive(Debug)]
 pub(crate) struct Tombstones {
-    pages: Box<[OnceLock<Page>]>,
+    /// None of them before the first end.
+    pages: OnceLock<Box<[OnceLock<Page>]>>,
 }
 
 impl Tombstones {
     pub(crate) fn new() -> Self {
-        Self { pages: (0..CHUNK_ROWS / PAGE_ROWS).map(|_| OnceLock::new()).collect() }
+        Self { pages: OnceLock::new() }
     }
 
     pub(crate) fn set(&self, row: usize, end: u64) {
-        let page = self.pages[row / PAGE_ROWS]
-            .get_or_init(|| (0..PAGE_ROWS).map(|_| AtomicU64::new(ALIVE)).collect());
+        let pages = self.pages.get_or_init(|| (0..CHUNK_ROWS / PAGE_ROWS).map(|_| OnceLock::new()).collect());
+        let page =
+            pages[row / PAGE_ROWS].get_or_init(|| (0..PAGE_ROWS).map(|_| AtomicU64::new(ALIVE)).collect());
         page[row % PAGE_ROWS].store(end, Ordering::Release);
     }
 
     /// The ends of the page's rows; `None` while all of them live.
     pub(crate) fn page(&self, page: usize) -> Option<PageEnds<'_>> {
-        self.pages[page].get().map(|ends| PageEnds { ends })
+        self.pages.get()?[page].get().map(|ends| PageEnds { ends })
     }
 }
 
