@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod answers;
 pub mod authz;
 mod call;
 pub mod metrics;
@@ -34,6 +35,7 @@ mod service;
 mod worker;
 
 pub use acceptor::BindError;
+pub use answers::Answers;
 pub use call::{Arrival, Call, Reply};
 pub use rpc_core::reactor::ServerOptions;
 pub use server::{Server, ServerBuilder};

@@ -117,25 +117,13 @@ impl<W> ResultTracker<W> {
 
     /// An attempt of a call arrived.
     pub fn start(&mut self, key: CallKey<'_>, waiter: W, now: Instant) -> Start<W> {
-        self.gc(now);
-        if !self.clients.contains_key(key.client_id) {
-            if !self.make_room_for_client(now) {
-                return Start::Busy(waiter);
-            }
-            let client = Client {
-                stale_before: key.first_incomplete_seq_no,
-                heard: now,
-                running: 0,
-                records: BTreeMap::new(),
-            };
-            self.clients.insert(key.client_id.to_owned(), client);
-        }
-        let Some(client) = self.clients.get_mut(key.client_id) else { return Start::Run(waiter) };
-        client.heard = now;
+        let Some(client) = self.meet(key, now) else { return Start::Busy(waiter) };
         if key.seq_no < client.stale_before {
             return Start::Stale(waiter);
         }
-        self.bytes -= client.drop_done_before(key.first_incomplete_seq_no);
+        let freed = client.drop_done_before(key.first_incomplete_seq_no);
+        self.bytes -= freed;
+        let Some(client) = self.clients.get_mut(key.client_id) else { return Start::Run(waiter) };
         match client.records.get_mut(&key.seq_no) {
             None => {
                 client.records.insert(key.seq_no, Record::Running(Vec::new()));
@@ -162,6 +150,20 @@ impl<W> ResultTracker<W> {
         self.completed.push_back((now, client_id.to_owned(), seq_no));
         self.shrink_to_limit();
         old.into_waiters()
+    }
+
+    /// Remembers the answer of a call that was completed before this tracker was there, e.g. by the process before it.
+    pub fn restore(&mut self, key: CallKey<'_>, answer: StoredAnswer, now: Instant) {
+        let Some(client) = self.meet(key, now) else { return };
+        if key.seq_no < client.stale_before || client.records.contains_key(&key.seq_no) {
+            return;
+        }
+        let charged = charge(&answer);
+        client.records.insert(key.seq_no, Record::Done(now, answer));
+        let freed = client.drop_done_before(key.first_incomplete_seq_no);
+        self.bytes = self.bytes + charged - freed;
+        self.completed.push_back((now, key.client_id.to_owned(), key.seq_no));
+        self.shrink_to_limit();
     }
 
     /// The handler failed, or its answer is not to be remembered: the next attempt runs anew. Gives back those that attached.
@@ -213,6 +215,26 @@ impl<W> ResultTracker<W> {
     /// How many clients are known.
     pub fn clients(&self) -> usize {
         self.clients.len()
+    }
+
+    /// The client of a call, which has just been heard of. `None` = it is new, and there is no room.
+    fn meet(&mut self, key: CallKey<'_>, now: Instant) -> Option<&mut Client<W>> {
+        self.gc(now);
+        if !self.clients.contains_key(key.client_id) {
+            if !self.make_room_for_client(now) {
+                return None;
+            }
+            let client = Client {
+                stale_before: key.first_incomplete_seq_no,
+                heard: now,
+                running: 0,
+                records: BTreeMap::new(),
+            };
+            self.clients.insert(key.client_id.to_owned(), client);
+        }
+        let client = self.clients.get_mut(key.client_id)?;
+        client.heard = now;
+        Some(client)
     }
 
     fn holds(&self, client_id: &str, seq_no: i64, done: Instant) -> bool {
@@ -412,6 +434,21 @@ mod tests {
             assert!(tracker.clients() <= 50);
         }
         assert!(tracker.completed.len() <= 1100);
+    }
+
+    #[test]
+    fn answers_of_the_process_before_are_given_again() {
+        let (mut tracker, now) = tracker();
+        for seq_no in [7, 5, 6] {
+            tracker.restore(key("c", seq_no, 5), answer(&seq_no.to_string()), now);
+        }
+        tracker.restore(key("c", 4, 4), answer("4"), now);
+        assert_eq!(tracker.start(key("c", 6, 6), 1, now), Start::Replay(1, answer("6")));
+        assert_eq!(tracker.start(key("c", 5, 5), 2, now), Start::Stale(2), "the client has that answer");
+        assert_eq!(tracker.start(key("c", 8, 6), 3, now), Start::Run(3));
+        tracker.restore(key("c", 8, 6), answer("8"), now);
+        assert_eq!(tracker.complete("c", 8, answer("new"), now), [], "a running call stays what it is");
+        assert_eq!(tracker.start(key("c", 8, 8), 4, now), Start::Replay(4, answer("new")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rpc_core::reactor::{ReactorPool, ServerOptions};
 use rpc_core::{InboundCall, InboundHandler, RemoteError};
 
 use crate::acceptor::{Acceptor, BindError, Listener};
+use crate::answers::Answers;
 use crate::authz::{Authorizer, allow_all};
 use crate::metrics::{MethodMetrics, ServerMetrics, count};
 use crate::refusal;
@@ -75,6 +76,11 @@ impl Server {
     /// Counters of the whole server.
     pub fn metrics(&self) -> &ServerMetrics {
         &self.dispatch.shared.metrics
+    }
+
+    /// The answers that it remembers of tracked calls.
+    pub fn answers(&self) -> Answers {
+        Answers(Arc::clone(&self.dispatch.shared.tracker))
     }
 
     /// Counters of one method; `None` if it is not registered.

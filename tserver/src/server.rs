@@ -100,7 +100,7 @@ impl TabletServer {
             Some(store) => upkeep::find(&node, store)?,
             None => Vec::new(),
         };
-        let upkeep = Mutex::new(Upkeep::start(&node, to_open)?);
+        let upkeep = Mutex::new(Upkeep::start(&node, to_open, &server.answers())?);
         server.ready();
         info_file::write(&options.flags, &options.identity.status(&bound))?;
         let heartbeats = Mutex::new(Heartbeats::start(&node, registration, &options)?);

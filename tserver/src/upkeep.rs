@@ -8,14 +8,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rpc_server::Answers;
+use rpc_server::results::CallKey;
 use schema::{Partition, PartitionSchema, Schema};
-use tablet::{SyncPolicy, TabletOptions};
+use server_base::physical_micros;
+use tablet::{RequestKey, SyncPolicy, TabletOptions, WriteOutcome};
 
 use crate::StartError;
 use crate::node::SharedNode;
 use crate::replicas;
 use crate::storage::{Found, TabletStore};
 use crate::tablets::{Replica, State};
+use crate::write_path;
 
 /// The threads; they end when it is dropped.
 #[derive(Debug)]
@@ -57,16 +61,21 @@ pub(crate) fn find(node: &SharedNode, store: &TabletStore) -> Result<Vec<TabletO
 
 impl Upkeep {
     /// Opens tablets, as many at a time as there are processors, and syncs logs if that is to be done at intervals.
-    pub(crate) fn start(node: &SharedNode, to_open: Vec<TabletOptions>) -> io::Result<Self> {
+    pub(crate) fn start(
+        node: &SharedNode,
+        to_open: Vec<TabletOptions>,
+        answers: &Answers,
+    ) -> io::Result<Self> {
         let waiting = Arc::new(Mutex::new(VecDeque::from(to_open)));
         let mut upkeep = Self { waiting, stop: None, threads: Vec::new() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         for _ in 0..processors.min(upkeep.waiting.lock().len()) {
             let (node, waiting) = (SharedNode::clone(node), Arc::clone(&upkeep.waiting));
+            let answers = answers.clone();
             let run = move || {
                 loop {
                     let Some(about) = waiting.lock().pop_front() else { return };
-                    open(&node, about);
+                    open(&node, about, &answers);
                 }
             };
             upkeep.threads.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
@@ -98,10 +107,19 @@ impl Drop for Upkeep {
     }
 }
 
-fn open(node: &SharedNode, about: TabletOptions) {
+/// Clients that come again with a call get the answer it had.
+fn open(node: &SharedNode, about: TabletOptions, answers: &Answers) {
     let Some(store) = &node.store else { return };
     let (id, started) = (about.id.clone(), Instant::now());
-    let state = match store.open(about, node.clock.hybrid(), &mut |_, _| {}) {
+    let oldest = physical_micros().saturating_sub(REMEMBERED.as_micros() as u64);
+    let mut seen = |request: RequestKey<'_>, outcome: WriteOutcome| {
+        if outcome.timestamp.physical_micros() >= oldest {
+            let RequestKey { client_id, seq_no, first_incomplete_seq_no } = request;
+            let key = CallKey { client_id, seq_no, first_incomplete_seq_no };
+            answers.restore(key, &write_path::answer(&outcome));
+        }
+    };
+    let state = match store.open(about, node.clock.hybrid(), &mut seen) {
         Ok(tablet) => {
             let rows = tablet.statistics().live_rows;
             tracing::info!(tablet = id, rows, ms = started.elapsed().as_millis() as u64, "tablet opened");
@@ -139,3 +157,6 @@ fn unknown(id: String) -> TabletOptions {
         schema_version: 0,
     }
 }
+
+/// Answers that were given this long before a start are not asked for any more: Kudu's limit.
+const REMEMBERED: Duration = Duration::from_secs(600);

@@ -7,10 +7,11 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::tserver::write_response_pb::PerRowErrorPb;
 use proto::kudu::tserver::{ResourceMetricsPb, WriteRequestPb, WriteResponsePb};
+use rpc_core::RequestId;
 use schema::row_ops::{Decoder, RowOpError};
 use schema::{Schema, Timestamp};
 use server_base::physical_micros;
-use tablet::{RowError, RowErrorKind, WriteError, WriteMetrics, WriteOutcome};
+use tablet::{RequestKey, RowError, RowErrorKind, WriteError, WriteMetrics, WriteOutcome};
 
 use crate::fault::{Fault, status};
 use crate::node::Node;
@@ -19,6 +20,7 @@ use crate::node::Node;
 pub(crate) fn write(
     node: &Node,
     request: &WriteRequestPb,
+    id: Option<&RequestId>,
     deadline: Option<Instant>,
 ) -> Result<WriteResponsePb, Fault> {
     let started = Instant::now();
@@ -38,7 +40,12 @@ pub(crate) fn write(
         .map_err(|error| Fault::invalid(Code::MismatchedSchema, error.to_string()))?;
     let ops = decoder.decode(operations.rows(), operations.indirect_data()).map_err(undecodable)?;
     let propagated = request.propagated_timestamp.map(Timestamp);
-    let outcome = tablet.write(&ops, propagated, physical_micros()).map_err(refused)?;
+    let key = id.map(|id| RequestKey {
+        client_id: &id.client_id,
+        seq_no: id.seq_no,
+        first_incomplete_seq_no: id.first_incomplete_seq_no,
+    });
+    let outcome = tablet.write_for(key, &ops, propagated, physical_micros()).map_err(refused)?;
 
     let mut response = answer(&outcome);
     let mut metrics = response.resource_metrics.take().unwrap_or_default();

@@ -14,6 +14,7 @@ use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::tserver::{DeleteTabletRequestPb, ListTabletsRequestPb, TabletServerErrorPb};
 use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet};
 use proto::methods::tablet_server_service::{ListTablets, Write};
+use rpc_core::RequestId;
 use schema::{OpKind, PartialRow, Schema};
 use tserver::{StartError, TabletServer, TserverOptions};
 
@@ -217,4 +218,28 @@ fn a_disk_that_takes_no_more_is_named_and_rows_can_still_be_read() {
     fs::rename(log.with_extension("away"), &log).unwrap();
     drop(rig);
     assert_eq!(count(&start(folder.path()), &schema), 10);
+}
+
+#[test]
+fn a_write_that_is_tried_again_after_a_restart_has_the_answer_of_its_first_run() {
+    let (folder, schema) = (tempfile::tempdir().unwrap(), table());
+    let rig = start(folder.path());
+    rig.create(&schema);
+    let id = |seq_no, attempt_no| RequestId {
+        client_id: "client".into(),
+        seq_no,
+        first_incomplete_seq_no: 5,
+        attempt_no,
+    };
+    rig.insert(&schema, &rows(&schema, 0..1));
+    let request =
+        write_request(&schema, &[(OpKind::Insert, row(&schema, 0)), (OpKind::Insert, row(&schema, 1))]);
+    let first = rig.attempt(&request, id(5, 0)).unwrap();
+    assert_eq!(first.per_row_errors.len(), 1);
+    drop(rig);
+    let rig = start(folder.path());
+    let again = rig.attempt(&request, id(5, 1)).unwrap();
+    assert_eq!((again.timestamp, again.per_row_errors), (first.timestamp, first.per_row_errors));
+    let other = rig.attempt(&request, id(6, 0)).unwrap();
+    assert_eq!(other.per_row_errors.len(), 2, "another call is another call");
 }

@@ -39,7 +39,7 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
             if let Some(refusal) = write.memory.refusal() {
                 return call.fail(refusal);
             }
-            match write_path::write(&write, call.request(), call.deadline()) {
+            match write_path::write(&write, call.request(), call.arrival().request_id(), call.deadline()) {
                 Ok(response) => call.respond(&response),
                 // Not remembered: the next attempt may find another tablet here.
                 Err(fault) => {
