@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use meta_cache::{
-    Answer, Lookup, Reach, ReplicaAnswer, Request, Role, ServerAnswer, Tablet, TabletAnswer, WaitOutcome,
+    Answer, Known, Lookup, Reach, ReplicaAnswer, Request, Role, ServerAnswer, Tablet, TabletAnswer,
+    WaitOutcome,
 };
 use net_addr::HostPort;
 use proto::kudu::consensus::raft_peer_pb::Role as WireRole;
@@ -55,17 +56,20 @@ impl Shared {
                 Lookup::Ask(asking) => {
                     let answer = self.ask_locations(table, asking.request(), deadline).await?;
                     let master = self.leader_host();
-                    let taken_in = match read_answer(answer, &master) {
+                    let known = match read_answer(answer, &master) {
                         Ok(answer) => self
                             .cache
                             .insert(asking, answer, Instant::now())
                             .map_err(|source| AttemptError::BadLocations { host: master, source }),
                         Err(error) => Err(error),
                     };
-                    if let Err(error) = taken_in
-                        && !deadline.pause(backoff.next()).await
-                    {
-                        return Err(self.locations_timed_out(table, deadline, Some(error)));
+                    match known {
+                        Ok(Known::Tablet(tablet)) => return Ok(Place::Tablet(tablet)),
+                        Ok(Known::Gap { end, .. }) => return Ok(Place::Gap { end }),
+                        Err(error) if !deadline.pause(backoff.next()).await => {
+                            return Err(self.locations_timed_out(table, deadline, Some(error)));
+                        }
+                        Err(_) => {}
                     }
                 }
             }

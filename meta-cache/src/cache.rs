@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use net_addr::LocalAddresses;
 use parking_lot::Mutex;
 
-use crate::lookup::{self, Answer, AnswerError, Asking, Lookup, Reach};
+use crate::lookup::{self, Answer, AnswerError, Asking, Known, Lookup, Reach};
 use crate::pick::{self, Selection};
 use crate::replica::Replica;
 use crate::server::{Contact, Endpoint, Server};
@@ -100,11 +100,12 @@ impl MetaCache {
         self.table(table_id).lookup(partition_key, max_tablets.max(1), now, &self.stats)
     }
 
-    /// Takes in the master's answer, then wakes those who waited for it.
+    /// Takes in the master's answer, then wakes those who waited for it. What comes back is what the answer says about
+    /// the key that was asked for: with a TTL of zero a look-up would already ask again.
     ///
     /// # Errors
     /// [`AnswerError`] when the answer contradicts itself; the cache is unchanged then, and the waiting are woken too.
-    pub fn insert(&self, asking: Asking, answer: Answer, now: Instant) -> Result<(), AnswerError> {
+    pub fn insert(&self, asking: Asking, answer: Answer, now: Instant) -> Result<Known, AnswerError> {
         lookup::check_order(asking.request(), &answer.tablets)?;
         let servers = self.take_in_servers(&answer);
         let expiry = Expiry::after(now, answer.ttl);
@@ -127,9 +128,10 @@ impl MetaCache {
         self.stats.tablets.add(tablets.len() as u64);
         let gap_expiry = Expiry::after(now, answer.ttl.min(self.options.max_gap_ttl));
         let spans = lookup::spans(asking.request(), tablets, gap_expiry);
+        let known = lookup::at_key(asking.request(), &spans);
         asking.table().take_in(spans);
         asking.answered();
-        Ok(())
+        Ok(known)
     }
 
     /// Chooses a replica's server; `avoid` holds uuids. `None`: no replica is left, so [`invalidate`](Self::invalidate)

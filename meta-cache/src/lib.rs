@@ -37,7 +37,9 @@ mod tablet;
 mod ttl;
 
 pub use cache::{MetaCache, Options};
-pub use lookup::{Answer, AnswerError, Asking, Lookup, Reach, Request, TabletAnswer, WaitOutcome, Waiting};
+pub use lookup::{
+    Answer, AnswerError, Asking, Known, Lookup, Reach, Request, TabletAnswer, WaitOutcome, Waiting,
+};
 pub use pick::Selection;
 pub use replica::{Replica, ReplicaAnswer, Role};
 pub use server::{Endpoint, Server, ServerAnswer};

@@ -13,7 +13,7 @@ use crate::range_map::{Gap, Span};
 use crate::replica::ReplicaAnswer;
 use crate::server::ServerAnswer;
 use crate::table::Table;
-use crate::tablet::Tablet;
+use crate::tablet::{Tablet, is_before_end};
 use crate::ttl::Expiry;
 
 /// What the cache knows about a key.
@@ -32,6 +32,20 @@ pub enum Lookup {
     Ask(Asking),
     /// Somebody asks already: await it, then look up again.
     Wait(Waiting),
+}
+
+/// What the master's answer says about the key that was asked for. It holds at this moment, however short its TTL.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// The tablet that holds the key.
+    Tablet(Arc<Tablet>),
+    /// No tablet holds the key, nor any other from `start` (inclusive) to `end` (exclusive, empty = without end).
+    Gap {
+        /// First partition key of the gap.
+        start: Vec<u8>,
+        /// End of the gap.
+        end: Vec<u8>,
+    },
 }
 
 /// How much of the table an answer should bring.
@@ -238,6 +252,18 @@ pub(crate) fn check_order(request: &Request, tablets: &[TabletAnswer]) -> Result
         previous = Some(tablet);
     }
     Ok(())
+}
+
+/// What `spans` say about the key that was asked for.
+pub(crate) fn at_key(request: &Request, spans: &[Span]) -> Known {
+    let key = &request.start;
+    let covers = |span: &&Span| span.start() <= &key[..] && is_before_end(key, span.end());
+    match spans.iter().find(covers) {
+        Some(Span::Tablet(tablet)) => Known::Tablet(tablet.clone()),
+        Some(Span::Gap(gap)) => Known::Gap { start: gap.start.clone(), end: gap.end.clone() },
+        // Answers settle the key that was asked for; one that does not knows of no tablet there.
+        None => Known::Gap { start: key.clone(), end: [&key[..], b"\0"].concat() },
+    }
 }
 
 /// All that an answer tells about the table's keys: its tablets and the gaps before, between and behind them.

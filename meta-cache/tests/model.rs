@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use meta_cache::{Answer, Lookup, MetaCache, Options, Reach, TabletAnswer};
+use meta_cache::{Answer, Known, Lookup, MetaCache, Options, Reach, TabletAnswer};
 use proptest::prelude::*;
 
 type Key = Vec<u8>;
@@ -141,7 +141,15 @@ proptest! {
                         let tablets = answer.iter().map(|(id, start, end)| TabletAnswer {
                             id: id.clone(), start: start.clone(), end: end.clone(), replicas: vec![],
                         }).collect();
-                        cache.insert(asking, Answer { ttl, servers: vec![], tablets }, now).expect("in order");
+                        let known = cache.insert(asking, Answer { ttl, servers: vec![], tablets }, now).expect("in order");
+                        let known = match known {
+                            Known::Tablet(tablet) => Some(tablet.id().to_owned()),
+                            Known::Gap { start, end } => {
+                                prop_assert!(is_in(&key, &start, &end));
+                                None
+                            }
+                        };
+                        prop_assert_eq!(Some(known), said_about(&key, &key, &answer, is_full));
 
                         let news: BTreeMap<Key, Option<String>> = all_keys().into_iter()
                             .filter_map(|k| said_about(&k, &key, &answer, is_full).map(|said| (k, said))).collect();
