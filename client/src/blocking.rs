@@ -237,7 +237,10 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        // On the thread itself, in the last future that held the client, there is nothing to wait for.
+        if let Some(thread) =
+            self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
+        {
             // A panic there has been printed.
             drop(thread.join());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use meta_cache::{Endpoint, MetaCache, Server, StatsSnapshot, Tablet};
 use net_addr::HostPort;
@@ -63,9 +63,9 @@ pub struct TableInfo {
     /// How many rows it holds, when the master knows.
     pub live_row_count: Option<u64>,
     /// How many tablets it has.
-    pub tablets: i32,
+    pub tablets: u32,
     /// How many replicas each tablet has.
-    pub replicas: i32,
+    pub replicas: u32,
 }
 
 /// One row of [`Client::list_tablet_servers`].
@@ -78,8 +78,8 @@ pub struct TabletServerInfo {
     pub addresses: Vec<HostPort>,
     /// The unix socket it advertises.
     pub unix_path: Option<String>,
-    /// Milliseconds since the master last heard of it.
-    pub millis_since_heartbeat: i32,
+    /// For how long the master has not heard of it.
+    pub since_heartbeat: Duration,
     /// Where it stands, empty when the cluster assigns no locations.
     pub location: String,
 }
@@ -88,10 +88,10 @@ pub struct TabletServerInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStatistics {
-    /// Bytes on disk over all replicas.
-    pub on_disk_size: Option<i64>,
-    /// Rows, as the leaders last reported; lags behind writes by some seconds.
-    pub live_row_count: Option<i64>,
+    /// Bytes on disk over all replicas, when the master knows.
+    pub on_disk_size: Option<u64>,
+    /// Rows, as the leaders last reported, when the master knows; lags behind writes by some seconds.
+    pub live_row_count: Option<u64>,
 }
 
 impl Client {
@@ -149,8 +149,8 @@ impl Client {
         let info = |table: proto::kudu::master::list_tables_response_pb::TableInfo| TableInfo {
             id: text(&table.id),
             live_row_count: table.live_row_count,
-            tablets: table.num_tablets(),
-            replicas: table.num_replicas(),
+            tablets: count(table.num_tablets()),
+            replicas: count(table.num_replicas()),
             name: table.name,
         };
         Ok(answer.tables.into_iter().map(info).collect())
@@ -168,7 +168,7 @@ impl Client {
                 uuid: text(&server.instance_id.permanent_uuid),
                 addresses: registration.rpc_addresses.iter().map(host_port).collect(),
                 unix_path: registration.unix_domain_socket_path.clone(),
-                millis_since_heartbeat: server.millis_since_heartbeat(),
+                since_heartbeat: Duration::from_millis(count(server.millis_since_heartbeat()).into()),
                 location: server.location().to_owned(),
             }
         };
@@ -227,7 +227,12 @@ impl Client {
     pub async fn table_statistics(&self, name: &str) -> Result<TableStatistics, MasterError> {
         let request = GetTableStatisticsRequestPb { table: by_name(name) };
         let answer = self.ask_master::<GetTableStatistics>(&request, name).await?;
-        Ok(TableStatistics { on_disk_size: answer.on_disk_size, live_row_count: answer.live_row_count })
+        // The master says -1 for what it does not know.
+        let known = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        Ok(TableStatistics {
+            on_disk_size: known(answer.on_disk_size),
+            live_row_count: known(answer.live_row_count),
+        })
     }
 
     /// A session for writes.
@@ -393,6 +398,11 @@ pub(crate) fn by_name(name: &str) -> TableIdentifierPb {
 
 pub(crate) fn by_id(id: &str) -> TableIdentifierPb {
     TableIdentifierPb { table_id: Some(id.as_bytes().to_vec().into()), ..Default::default() }
+}
+
+/// Numbers of things are never negative; from a broken server they count as none.
+pub(crate) fn count(number: i32) -> u32 {
+    number.try_into().unwrap_or(0)
 }
 
 /// Ids are ASCII; whatever else a server sends is shown as well as can be.

@@ -88,7 +88,7 @@ pub struct TableCreator {
     range_columns: Option<Vec<String>>,
     ranges: Vec<RangePartition>,
     splits: Vec<PartialRow>,
-    replicas: Option<i32>,
+    replicas: Option<u32>,
     owner: Option<String>,
     comment: Option<String>,
     extra_configs: BTreeMap<String, String>,
@@ -149,7 +149,7 @@ impl TableCreator {
     }
 
     /// Replicas of each tablet: odd, and not more than there are tablet servers. Default: the cluster's (3).
-    pub fn replicas(mut self, replicas: i32) -> TableCreator {
+    pub fn replicas(mut self, replicas: u32) -> TableCreator {
         self.replicas = Some(replicas);
         self
     }
@@ -270,7 +270,7 @@ impl TableCreator {
             schema: SchemaPb::from(&self.schema),
             split_rows_range_bounds: (!rows.is_empty()).then(|| operations(rows)),
             partition_schema: Some(partitions),
-            num_replicas: self.replicas,
+            num_replicas: self.replicas.map(|replicas| i32::try_from(replicas).unwrap_or(i32::MAX)),
             owner: self.owner.clone(),
             comment: self.comment.clone(),
             extra_configs: self.extra_configs.clone(),

@@ -217,7 +217,8 @@ impl ScanBuilder {
         let predicates =
             messages.collect::<Result<_, _>>().map_err(|source| ScanError::Predicate { source })?;
         let read_mode = match self.read_mode {
-            ReadMode::Latest if self.is_fault_tolerant => ReadMode::SnapshotNow,
+            // Servers scan in order on snapshots only; the timestamp sent along makes this one hold the own writes.
+            ReadMode::Latest | ReadMode::ReadYourWrites if self.is_fault_tolerant => ReadMode::SnapshotNow,
             mode => mode,
         };
         Ok(Plan {

@@ -77,7 +77,8 @@ impl SessionBuilder {
         self
     }
 
-    /// How long an operation waits at most before it is sent in the background. Default: 1 s.
+    /// How long an operation waits at most before it is sent in the background. Default: 1 s; more than the clock can
+    /// count = until half of the buffer is full, or a flush.
     pub fn flush_interval(mut self, interval: Duration) -> SessionBuilder {
         self.flush_interval = interval;
         self

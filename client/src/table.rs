@@ -15,7 +15,7 @@ use schema::wire::partition::partition_schema_from_pb;
 use schema::wire::schema_without_ids;
 use schema::{OpKind, PartialRow, PartitionSchema, Schema};
 
-use crate::client::{Client, Shared, by_id, text};
+use crate::client::{Client, Shared, by_id, count, text};
 use crate::error::{MasterError, OpenTableError};
 use crate::locate::Place;
 use crate::op::Operation;
@@ -38,7 +38,7 @@ struct Inner {
     write_schema: SchemaPb,
     partitions: PartitionSchema,
     partitioner: Partitioner,
-    replicas: i32,
+    replicas: u32,
     owner: String,
     comment: String,
     extra_configs: BTreeMap<String, String>,
@@ -77,7 +77,7 @@ impl Table {
             write_schema,
             partitions,
             partitioner,
-            replicas: answer.num_replicas(),
+            replicas: count(answer.num_replicas()),
             owner: answer.owner().to_owned(),
             comment: answer.comment().to_owned(),
             extra_configs: answer.extra_configs,
@@ -120,7 +120,7 @@ impl Table {
     }
 
     /// Replicas of each tablet.
-    pub fn replicas(&self) -> i32 {
+    pub fn replicas(&self) -> u32 {
         self.inner.replicas
     }
 

@@ -46,3 +46,23 @@ fn it_serves_several_threads_and_outlives_its_first_handle() {
         thread.join().unwrap();
     }
 }
+
+#[test]
+fn its_last_handle_may_go_on_its_own_thread() {
+    let client = connect();
+    let held = client.clone();
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (gone, outcome) = std::sync::mpsc::channel();
+    client.block_on(async move {
+        // On the only thread of the client; it goes on when `block_on` is over and the handle below is dropped.
+        tokio::spawn(async move {
+            tokio::task::yield_now().await;
+            wait.recv().unwrap();
+            drop(held);
+            gone.send(()).unwrap();
+        });
+    });
+    drop(client);
+    go.send(()).unwrap();
+    outcome.recv_timeout(std::time::Duration::from_secs(30)).expect("no panic");
+}

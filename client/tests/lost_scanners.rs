@@ -66,7 +66,7 @@ fn scripted(script: impl Fn(usize) -> Reply + Send + Sync + 'static) -> (FakeSer
 async fn open(servers: &[&FakeServer]) -> (FakeMaster, Table) {
     let tablet = FakeTablet { servers: (0..servers.len()).collect(), ..FakeTablet::whole("t", 0) };
     let servers = servers.iter().map(|server| ("127.0.0.1".to_owned(), server.port(), None)).collect();
-    let master = FakeMaster::start(World { servers, tablets: vec![tablet] });
+    let master = FakeMaster::start(World { servers, tablets: vec![tablet], ..World::default() });
     let client = Client::connect(master.address()).await.unwrap();
     let table = client.open_table("fake").await.unwrap();
     (master, table)

@@ -18,7 +18,7 @@ fn ip(last: u8) -> IpAddr {
 
 fn named(servers: &[(&str, u16)], tablets: Vec<FakeTablet>) -> World {
     let servers = servers.iter().map(|(host, port)| ((*host).to_owned(), *port, None)).collect();
-    World { servers, tablets }
+    World { servers, tablets, ..World::default() }
 }
 
 #[tokio::test]

@@ -320,6 +320,10 @@ async fn a_fault_tolerant_scan_gives_each_tablets_rows_in_key_order() {
         ids.extend(batch.unwrap().fixed::<i64>("id").unwrap().values());
     }
     assert_eq!(ids, (0..2000).collect::<Vec<_>>());
+    for mode in [ReadMode::Latest, ReadMode::ReadYourWrites, ReadMode::SnapshotNow] {
+        let scan = test.table.scan().fault_tolerant(true).read_mode(mode);
+        assert_eq!(scan.start().unwrap().count().await.unwrap(), 2000, "{mode:?}");
+    }
     test.delete().await;
 }
 

@@ -141,7 +141,8 @@ impl Plan {
     /// Tells the server that the scanner is still wanted. A failure shows at the next batch.
     pub(super) async fn keep_alive(&self, scanner: &Scanner) {
         let request = ScannerKeepAliveRequestPb { scanner_id: scanner.id.clone() };
-        let spec = CallSpec { deadline: Instant::now() + self.keep_alive, features: &[], request_id: None };
+        let spec =
+            CallSpec { deadline: Deadline::after(self.keep_alive).at(), features: &[], request_id: None };
         let answer =
             self.table.shared().try_server::<ScannerKeepAlive>(&scanner.server, &request, spec).await;
         if let Err(error) = answer {

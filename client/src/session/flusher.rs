@@ -64,7 +64,7 @@ async fn next_batch(session: &Inner) -> Option<Vec<Pending>> {
                 return None;
             }
             let due_at = state.oldest.filter(|_| in_background && !state.waiting.is_empty());
-            let due_at = due_at.map(|oldest| oldest + session.options.flush_interval);
+            let due_at = due_at.and_then(|oldest| oldest.checked_add(session.options.flush_interval));
             let is_much = state.waiting_bytes >= session.options.buffer_bytes / 2;
             let is_due = state.flush_upto > state.taken
                 || in_background

@@ -161,6 +161,8 @@ impl FakeTablet {
 pub(crate) struct World {
     pub(crate) servers: Vec<(String, u16, Option<String>)>,
     pub(crate) tablets: Vec<FakeTablet>,
+    /// How long locations may be believed; 5 min unless told otherwise.
+    pub(crate) ttl_millis: Option<u32>,
 }
 
 /// A master that leads, knows one table of any name, and counts its calls.
@@ -303,7 +305,7 @@ fn locations(request: &GetTableLocationsRequestPb, world: &World) -> Reply {
     });
     Reply::message(&GetTableLocationsResponsePb {
         tablet_locations: world.tablets.iter().skip(first).take(max).map(tablet).collect(),
-        ttl_millis: Some(300_000),
+        ttl_millis: world.ttl_millis.or(Some(300_000)),
         ts_infos: ts_infos.collect(),
         ..Default::default()
     })
