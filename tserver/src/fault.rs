@@ -1,9 +1,10 @@
 //! Errors that travel inside an answer: a code of the tablet server, and a status that clients act on.
 
-use proto::kudu::AppStatusPb;
 use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::TabletServerErrorPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
+use server_base::consensus;
+pub(crate) use server_base::consensus::status;
 
 /// Why a request was refused, in the words of the protocol.
 #[derive(Clone, Debug)]
@@ -26,28 +27,10 @@ impl Fault {
     pub(crate) fn tablet_not_found(id: &str) -> Self {
         Self::new(Code::TabletNotFound, ErrorCode::NotFound, format!("Tablet not found: {id}"))
     }
-
-    /// `dest_uuid` names another server; absent is fine.
-    pub(crate) fn check_destination(wanted: Option<&[u8]>, own: &str) -> Result<(), Self> {
-        match wanted {
-            Some(uuid) if uuid != own.as_bytes() => {
-                let wanted = String::from_utf8_lossy(uuid);
-                let text =
-                    format!("Wrong destination UUID requested. Local UUID: {own}. Requested UUID: {wanted}");
-                Err(Self::invalid(Code::WrongServerUuid, text))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 impl From<Fault> for TabletServerErrorPb {
     fn from(fault: Fault) -> Self {
-        Self { code: fault.code.into(), status: status(fault.status, fault.message) }
+        consensus::error(fault.code, fault.status, fault.message)
     }
-}
-
-/// A status message.
-pub(crate) fn status(code: ErrorCode, message: impl Into<String>) -> AppStatusPb {
-    AppStatusPb { code: code.into(), message: Some(message.into()), posix_code: None }
 }

@@ -20,7 +20,7 @@
 //! It runs with a real Kudu master of 1.18 as well as with ours.
 #![forbid(unsafe_code)]
 
-mod error;
+mod commit_wait;
 mod fault;
 mod heartbeat;
 mod memory;
@@ -35,6 +35,6 @@ mod tablets;
 mod upkeep;
 mod write_path;
 
-pub use error::StartError;
 pub use options::TserverOptions;
 pub use server::TabletServer;
+pub use server_base::StartError;

@@ -22,6 +22,7 @@ impl MemoryLimit {
             given => u64::try_from(given).unwrap_or(u64::MAX),
         };
         let soft_percentage = flags.count("memory_limit_soft_percentage") as u64;
+        tracing::info!(hard_bytes, soft_percentage, "writes are refused beyond this share of the memory");
         Self { hard_bytes, soft_percentage, used: AtomicU64::new(0) }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use server_base::flags::FlagSet;
 use server_base::{ServerClock, ServerIdentity};
 
+use crate::commit_wait::CommitWaits;
 use crate::memory::MemoryLimit;
 use crate::scanner::registry::Scanners;
 use crate::storage::TabletStore;
@@ -21,6 +22,7 @@ pub(crate) struct Node {
     pub(crate) store: Option<TabletStore>,
     pub(crate) scanners: Scanners,
     pub(crate) memory: MemoryLimit,
+    pub(crate) commit_waits: CommitWaits,
     /// No new scans, leadership to others: before the server is taken down.
     pub(crate) quiescing: AtomicBool,
     pub(crate) flags: FlagSet,

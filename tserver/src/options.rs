@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use net_addr::{HostPort, ParseError, Resolver, SockAddr};
+use net_addr::{HostPort, Resolver};
 use server_base::flags::{FlagSet, Role};
 use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerIdentity, durability};
 
@@ -14,21 +14,15 @@ pub struct TserverOptions {
     pub identity: ServerIdentity,
     /// Where it listens, with how many threads.
     pub rpc: RpcOptions,
-    /// Where it listens for clients that come through a proxy.
-    pub proxied: Vec<SockAddr>,
-    /// What those clients are told; empty if that is what was bound.
-    pub proxy_advertised: Vec<HostPort>,
     /// The masters it reports to; none is fine, repeats count once.
     pub masters: Vec<HostPort>,
     /// Between two reports to a master when there is no news.
     pub heartbeat_interval: Duration,
     /// A report that takes longer has failed.
     pub heartbeat_timeout: Duration,
-    /// An idle scanner is dropped after this long.
-    pub scanner_ttl: Duration,
     /// How often idle scanners are looked for.
     pub scanner_check_interval: Duration,
-    /// The flags these options come from; also told by GetFlags, and read while the server runs where Kudu allows that.
+    /// The flags these options come from; also told by GetFlags. Those that SetFlag may change are read while the server runs.
     pub flags: FlagSet,
 }
 
@@ -39,6 +33,7 @@ impl TserverOptions {
         durability::with_flags(FlagSet::builder(Role::TabletServer, "nyala-tserver"))
             .acts_on_all(RPC_FLAGS)
             .acts_on_all(TSERVER_FLAGS)
+            .read_at_start(&["rpc_max_message_size"])
             .default_value("rpc_bind_addresses", "127.0.0.1:7050")
             .default_value("rpc_listen_on_unix_domain_socket", "true")
             .build()
@@ -49,26 +44,15 @@ impl TserverOptions {
     /// # Errors
     /// An address list that cannot be read, or a host to listen on that is not known.
     pub fn from_flags(flags: &FlagSet, resolver: &dyn Resolver) -> Result<Self, OptionsError> {
-        let list = |flag: &'static str, default_port| {
-            let parsed = HostPort::parse_list(&flags.string(flag), default_port);
-            parsed.map_err(|source: ParseError| OptionsError::Address { flag, source })
-        };
-        let mut proxied = Vec::new();
-        for host_port in list("rpc_proxied_addresses", DEFAULT_PORT)? {
-            let flag = "rpc_proxied_addresses";
-            let found =
-                host_port.resolve(resolver).map_err(|source| OptionsError::Resolve { flag, source })?;
-            proxied.extend(found.into_iter().take(1));
-        }
+        let flag = "tserver_master_addrs";
+        let masters = HostPort::parse_list(&flags.string(flag), DEFAULT_MASTER_PORT)
+            .map_err(|source| OptionsError::Address { flag, source })?;
         Ok(Self {
             identity: ServerIdentity::new(),
             rpc: RpcOptions::from_flags(flags, DEFAULT_PORT, resolver)?,
-            proxied,
-            proxy_advertised: list("rpc_proxy_advertised_addresses", DEFAULT_PORT)?,
-            masters: list("tserver_master_addrs", DEFAULT_MASTER_PORT)?,
+            masters,
             heartbeat_interval: flags.millis("heartbeat_interval_ms").unwrap_or(Duration::from_secs(1)),
             heartbeat_timeout: flags.millis("heartbeat_rpc_timeout_ms").unwrap_or(Duration::from_secs(15)),
-            scanner_ttl: flags.millis("scanner_ttl_ms").unwrap_or(Duration::MAX),
             scanner_check_interval: Duration::from_micros(flags.count("scanner_gc_check_interval_us") as u64),
             flags: flags.clone(),
         })
@@ -89,8 +73,6 @@ const TSERVER_FLAGS: &[(&str, &str)] = &[
         "memory of the server; 0 is four fifths of the machine's, negative is no limit",
     ),
     ("memory_limit_soft_percentage", "writes are refused when rows take this much of it"),
-    ("rpc_proxied_addresses", "where to listen for clients that come through a proxy"),
-    ("rpc_proxy_advertised_addresses", "what to tell those clients in place of the bound addresses"),
     ("update_tablet_stats_interval_ms", "accepted: figures are as new as each heartbeat"),
     ("time_source", "accepted: the machine's own clock is used"),
 ];

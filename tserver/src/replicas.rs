@@ -6,7 +6,7 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::consensus::RaftConfigPb;
 use proto::kudu::tserver::CreateTabletRequestPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
-use schema::{Partition, Schema, wire};
+use schema::{Partition, PartitionSchema, Schema, wire};
 use tablet::{Tablet, TabletOptions};
 
 use crate::fault::Fault;
@@ -40,9 +40,11 @@ pub(crate) fn describe(request: &CreateTabletRequestPb) -> Result<(TabletOptions
     Ok((about, config))
 }
 
-/// Makes the replica that the request describes, unless its tablet is here already.
+/// Makes the replica that the request describes, unless its tablet is here already. A tombstone makes room.
 pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(), Fault> {
     let (about, config) = describe(request)?;
+    check_partition(&about.partition_schema, &about.partition)?;
+    check_peers(&config, node.uuid())?;
     let id = about.id.clone();
     let clock = Arc::clone(node.clock.hybrid());
     let bad = |error: &dyn std::fmt::Display| Fault::invalid(Code::InvalidSchema, error.to_string());
@@ -60,8 +62,11 @@ pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(),
             "tablet_id has characters that are no letters or digits",
         ));
     }
+    let is_tombstone = |replica: Arc<Replica>| matches!(replica.state, State::Tombstone);
+    let replaces = node.tablets.get(id.as_bytes()).is_ok_and(is_tombstone);
     node.tablets.add(Replica { about: about.clone(), config, state: State::Opening })?;
-    let made = store.create(&id, request).map_err(unwritten);
+    let made = if replaces { store.delete(&id) } else { Ok(()) };
+    let made = made.and_then(|()| store.create(&id, request)).map_err(unwritten);
     let made = made.and_then(|()| {
         store
             .open(about, &clock, &mut |_, _| {})
@@ -75,6 +80,27 @@ pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Rows would be hashed to other buckets than the tablet's, or be of no tablet at all.
+fn check_partition(partitioning: &PartitionSchema, partition: &Partition) -> Result<(), Fault> {
+    let own = partitioning.custom_ranges.iter().find(|range| range.lower == partition.range_start());
+    let dimensions = own.map_or(&partitioning.hash_dimensions, |range| &range.hash_dimensions);
+    let buckets = &partition.hash_buckets;
+    let fits = buckets.len() == dimensions.len()
+        && buckets.iter().zip(dimensions).all(|(bucket, dimension)| *bucket < dimension.buckets)
+        && (partition.end.is_empty() || partition.start < partition.end);
+    if fits { Ok(()) } else { Err(Fault::invalid(Code::InvalidSchema, "the partition is none of its table")) }
+}
+
+/// There is no replication yet: with others about, each would lead. No peers at all is this server alone.
+fn check_peers(config: &RaftConfigPb, own: &str) -> Result<(), Fault> {
+    match &config.peers[..] {
+        [] => Ok(()),
+        [peer] if peer.permanent_uuid() == own.as_bytes() => Ok(()),
+        [_] => Err(Fault::invalid(Code::InvalidConfig, "the configuration does not name this server")),
+        _ => Err(Fault::new(Code::InvalidConfig, ErrorCode::NotSupported, "replication is not there yet")),
+    }
 }
 
 /// Drops a replica's rows; with `keep_tombstone` its name and configuration stay.

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use net_addr::{HostPort, LocalAddresses, SockAddr, SystemResolver};
+use net_addr::{SockAddr, SystemResolver};
 use parking_lot::Mutex;
 use rpc_server::Server;
-use server_base::acl::AccessRules;
 use server_base::data_folder::DataFolder;
-use server_base::{
-    GenericService, ServerClock, ServerIdentity, advertise, durability, host_port_pb, info_file,
-};
+use server_base::{Listening, ServerClock, ServerIdentity, StartError, durability, info_file};
 
+use crate::TserverOptions;
+use crate::commit_wait::CommitWaits;
 use crate::heartbeat::Heartbeats;
 use crate::memory::MemoryLimit;
 use crate::node::Node;
@@ -20,7 +19,6 @@ use crate::services;
 use crate::storage::{TABLETS, TabletStore};
 use crate::tablets::Tablets;
 use crate::upkeep::{self, Upkeep};
-use crate::{StartError, TserverOptions};
 
 /// A running tablet server. It stops when it is dropped; without `--fs_wal_dir` its rows are gone then.
 #[derive(Debug)]
@@ -46,61 +44,37 @@ impl TabletServer {
             options.identity = ServerIdentity::started(folder.uuid().clone());
         }
         let rpc = &options.rpc;
-        let mut builder = Server::builder()
-            .name("TabletServer")
-            .reactors(rpc.reactors)
-            .options(rpc.connection_options())
-            .authorizer(AccessRules::from_flags(&options.flags).authorizer());
-        for address in rpc.bind.iter().chain(&options.proxied) {
-            builder = builder.bind(address.clone());
-        }
-        if rpc.unix_socket {
-            builder = builder.bind_unix(&options.identity.unix_socket());
-        }
-        let server = builder.start()?;
-
-        let (own, others) = server.bound_addresses().split_at(rpc.bind.len());
-        let (proxied, unix) = others.split_at(options.proxied.len());
-        let (bound, unix) = (own.to_vec(), unix.first().cloned());
-        let advertised = |bound: &[SockAddr], given: &[HostPort]| {
-            advertise::rpc_addresses(bound, given, LocalAddresses::system(), &SystemResolver)
-        };
-        // Who names addresses to advertise names all of them.
-        let unix_to_tell = unix.as_ref().filter(|_| rpc.advertised.is_empty());
-        let mut registration =
-            options.identity.registration(&advertised(&bound, &rpc.advertised), unix_to_tell);
-        registration.rpc_proxy_addresses =
-            advertised(proxied, &options.proxy_advertised).into_iter().map(host_port_pb).collect();
-        if proxied.is_empty() {
-            registration.rpc_proxy_addresses.clear();
-        }
+        let listening =
+            Listening::start("TabletServer", rpc, &options.identity, &options.flags, &SystemResolver)?;
+        let registration = listening.registration(&options.identity, rpc);
+        let clock = ServerClock::new();
+        let generic = listening.generic_service(&options.identity, &options.flags, &clock);
+        let Listening { server, bound, unix, .. } = listening;
+        let (threads, queue) = (rpc.service_threads, rpc.queue_length);
 
         let node = Arc::new(Node {
             identity: options.identity.clone(),
-            clock: ServerClock::new(),
+            clock,
             tablets: Tablets::new(),
             store: folder.map(|folder| TabletStore::new(folder, durability::log_options(&options.flags))),
-            scanners: Scanners::new(options.scanner_ttl),
+            scanners: Scanners::new(),
             memory: MemoryLimit::from_flags(&options.flags),
+            commit_waits: CommitWaits::start(queue)?,
             quiescing: AtomicBool::new(false),
             flags: options.flags.clone(),
         });
-        let generic = GenericService {
-            identity: options.identity.clone(),
-            flags: options.flags.clone(),
-            clock: node.clock.clone(),
-            bound: bound.clone(),
-        };
-        let (threads, queue) = (rpc.service_threads, rpc.queue_length);
         server.register(services::tablet::service(&node, threads, queue))?;
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
-        server.register(services::consensus::service(&node))?;
-        server.register(generic.into_service())?;
+        server.register(services::consensus::service(&node, queue))?;
+        server.register(generic)?;
         let to_open = match &node.store {
             Some(store) => upkeep::find(&node, store)?,
             None => Vec::new(),
         };
         let upkeep = Mutex::new(Upkeep::start(&node, to_open, &server.answers())?);
+        if node.store.is_none() {
+            tracing::warn!("no --fs_wal_dir: rows live in memory, they are gone when this server stops");
+        }
         server.ready();
         info_file::write(&options.flags, &options.identity.status(&bound))?;
         let heartbeats = Mutex::new(Heartbeats::start(&node, registration, &options)?);
@@ -125,7 +99,7 @@ impl TabletServer {
 
     /// How many replicas it has whose rows can be read.
     pub fn tablets(&self) -> usize {
-        self.node.tablets.all().iter().filter(|replica| replica.running().is_some()).count()
+        self.node.tablets.count_running()
     }
 
     /// Stops reporting, listening and serving; calls that run are answered. Blocks for as long as they take. May be called more

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use prost::Message as _;
 use proto::kudu::tserver::CreateTabletRequestPb;
 use schema::HybridClock;
+use server_base::StartError;
 use server_base::data_folder::DataFolder;
 use tablet::backend::Backend;
 use tablet::sealed::{self, Kind, SealedError};
@@ -35,6 +36,12 @@ pub(crate) enum StoreError {
     NoTablet(PathBuf),
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self::stored(error, false)
+    }
 }
 
 /// What a server keeps its tablets in.

@@ -1,5 +1,6 @@
 //! The replicas of this server, and what of them the masters have not heard yet.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -160,14 +161,23 @@ impl Tablets {
         all
     }
 
-    /// Adds a replica unless its tablet is here already.
+    /// How many have rows that can be read.
+    pub(crate) fn count_running(&self) -> usize {
+        self.inner.read().replicas.values().filter(|(_, replica)| replica.running().is_some()).count()
+    }
+
+    /// Adds a replica unless its tablet is here already; a tombstone makes room.
     pub(crate) fn add(&self, replica: Replica) -> Result<(), Fault> {
         self.change(|inner, change| match inner.replicas.entry(replica.id().to_owned()) {
-            std::collections::hash_map::Entry::Occupied(_) => {
+            Entry::Occupied(mut entry) if matches!(entry.get().1.state, State::Tombstone) => {
+                entry.insert((change, Arc::new(replica)));
+                Ok(())
+            }
+            Entry::Occupied(_) => {
                 let text = format!("Tablet {} already exists", replica.id());
                 Err(Fault::new(Code::TabletAlreadyExists, ErrorCode::AlreadyPresent, text))
             }
-            std::collections::hash_map::Entry::Vacant(entry) => {
+            Entry::Vacant(entry) => {
                 entry.insert((change, Arc::new(replica)));
                 Ok(())
             }

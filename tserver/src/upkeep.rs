@@ -11,10 +11,9 @@ use parking_lot::Mutex;
 use rpc_server::Answers;
 use rpc_server::results::CallKey;
 use schema::{Partition, PartitionSchema, Schema};
-use server_base::physical_micros;
+use server_base::{StartError, physical_micros};
 use tablet::{RequestKey, SyncPolicy, TabletOptions, WriteOutcome};
 
-use crate::StartError;
 use crate::node::SharedNode;
 use crate::replicas;
 use crate::storage::{Found, TabletStore};

@@ -16,13 +16,13 @@ use tablet::{RequestKey, RowError, RowErrorKind, WriteError, WriteMetrics, Write
 use crate::fault::{Fault, status};
 use crate::node::Node;
 
-/// Applies a request. A fault means that nothing was written.
+/// Applies a request. A fault means that nothing was written. The answer is to be given at the time beside it, if there is one.
 pub(crate) fn write(
     node: &Node,
     request: &WriteRequestPb,
     id: Option<&RequestId>,
     deadline: Option<Instant>,
-) -> Result<WriteResponsePb, Fault> {
+) -> Result<(WriteResponsePb, Option<Instant>), Fault> {
     let started = Instant::now();
     let replica = node.tablets.get(&request.tablet_id)?;
     let tablet = replica.tablet()?;
@@ -49,13 +49,16 @@ pub(crate) fn write(
 
     let mut response = answer(&outcome);
     let mut metrics = response.resource_metrics.take().unwrap_or_default();
+    let (mut until, mut taken) = (None, started.elapsed());
     if request.external_consistency_mode() == ExternalConsistencyMode::CommitWait {
-        let waited = wait_until_past(outcome.timestamp, deadline);
-        metrics.commit_wait_duration_usec = Some(waited.as_micros() as i64);
+        let wait = time_until_past(outcome.timestamp, deadline);
+        until = Some(Instant::now() + wait);
+        taken += wait;
+        metrics.commit_wait_duration_usec = Some(wait.as_micros() as i64);
     }
-    metrics.total_duration_nanos = Some(started.elapsed().as_nanos() as i64);
+    metrics.total_duration_nanos = Some(taken.as_nanos() as i64);
     response.resource_metrics = Some(metrics);
-    Ok(response)
+    Ok((response, until))
 }
 
 /// What a client is told of a write that was done.
@@ -114,12 +117,8 @@ fn resource_metrics(metrics: &WriteMetrics) -> ResourceMetricsPb {
 }
 
 /// COMMIT_WAIT: the answer leaves when every clock that agrees with this machine's is past the timestamp.
-fn wait_until_past(timestamp: Timestamp, deadline: Option<Instant>) -> Duration {
+fn time_until_past(timestamp: Timestamp, deadline: Option<Instant>) -> Duration {
     let ahead = (timestamp.physical_micros() + 1).saturating_sub(physical_micros());
-    let mut wait = Duration::from_micros(ahead);
-    if let Some(deadline) = deadline {
-        wait = wait.min(deadline.saturating_duration_since(Instant::now()));
-    }
-    std::thread::sleep(wait);
-    wait
+    let wait = Duration::from_micros(ahead);
+    deadline.map_or(wait, |deadline| wait.min(deadline.saturating_duration_since(Instant::now())))
 }

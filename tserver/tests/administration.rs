@@ -22,6 +22,10 @@ fn codes(error: Option<TabletServerErrorPb>) -> (Code, ErrorCode) {
     (error.code(), error.status.code())
 }
 
+fn peer(uuid: &'static str) -> RaftPeerPb {
+    RaftPeerPb { permanent_uuid: Some(uuid.into()), ..Default::default() }
+}
+
 fn delete(kind: TabletDataState) -> DeleteTabletRequestPb {
     DeleteTabletRequestPb { tablet_id: TABLET.into(), delete_type: Some(kind.into()), ..Default::default() }
 }
@@ -30,7 +34,7 @@ fn delete(kind: TabletDataState) -> DeleteTabletRequestPb {
 fn wrong_descriptions_of_a_tablet_are_refused_and_the_server_lives_on() {
     let (rig, schema) = (Rig::new(&[]), table());
     type Change = fn(&mut CreateTabletRequestPb);
-    let cases: [(Change, Code); 9] = [
+    let cases: [(Change, Code); 13] = [
         (|r| r.schema.columns.iter_mut().for_each(|c| c.id = None), Code::InvalidSchema),
         (|r| r.schema.columns[0].id = None, Code::InvalidSchema),
         (|r| r.schema.columns.clear(), Code::InvalidSchema),
@@ -48,6 +52,17 @@ fn wrong_descriptions_of_a_tablet_are_refused_and_the_server_lives_on() {
             Code::InvalidSchema,
         ),
         (|r| r.tablet_id = Bytes::new(), Code::UnknownError),
+        (|r| r.partition.as_mut().unwrap().hash_buckets.push(0), Code::InvalidSchema),
+        (
+            |r| {
+                let partition = r.partition.as_mut().unwrap();
+                partition.partition_key_start = Some("b".into());
+                partition.partition_key_end = Some("a".into());
+            },
+            Code::InvalidSchema,
+        ),
+        (|r| r.config.peers.push(peer("another")), Code::InvalidConfig),
+        (|r| r.config.peers.extend([peer("one"), peer("two"), peer("three")]), Code::InvalidConfig),
         (|r| r.dest_uuid = Some("another".into()), Code::WrongServerUuid),
     ];
     for (number, (change, code)) in cases.into_iter().enumerate() {
@@ -90,6 +105,11 @@ fn a_deleted_tablet_is_gone_and_a_tombstone_keeps_its_name() {
     let (response, _) = rig.open(scan_request(&schema), 1);
     assert_eq!(codes(response.error), (Code::TabletNotFound, ErrorCode::IllegalState));
     assert_eq!(codes(rig.go_on(&open_scan, 1, 1).0.error).0, Code::TabletNotFound);
+
+    rig.create(&schema);
+    assert_eq!(rig.server.tablets(), 1, "a tombstone makes room for a new replica");
+    let (response, _) = rig.open(scan_request(&schema), 1 << 20);
+    assert_eq!((response.error, response.has_more_results), (None, Some(false)));
 
     assert_eq!(
         rig.call::<DeleteTablet>(&delete(TabletDataState::TabletDataDeleted)).unwrap().message.error,

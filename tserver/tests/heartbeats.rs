@@ -150,6 +150,30 @@ fn new_figures_are_told_with_the_next_heartbeat() {
 }
 
 #[test]
+fn a_tombstone_is_told_once() {
+    let master = Master::new();
+    let flags = [&*format!("--tserver_master_addrs={}", master.address()), "--heartbeat_interval_ms=30"];
+    let server = start(&flags);
+    assert_eq!(call::<CreateTablet>(&server, &create_request(&table())).error, None);
+    let delete = proto::kudu::tserver::DeleteTabletRequestPb {
+        tablet_id: TABLET.into(),
+        delete_type: Some(proto::kudu::tablet::TabletDataState::TabletDataTombstoned.into()),
+        ..Default::default()
+    };
+    // Not before its figures were told.
+    master.wait(0, |h| h.tablet_report.as_ref().unwrap().updated_tablets.iter().any(|t| t.stats.is_some()));
+    assert_eq!(call::<DeleteTablet>(&server, &delete).error, None);
+    let told = master.wait(0, |h| {
+        let tablets = &h.tablet_report.as_ref().unwrap().updated_tablets;
+        tablets.iter().any(|t| t.state() == TabletStatePb::Stopped)
+    });
+    for number in told + 1..=told + 3 {
+        let next = master.get(master.wait(number, |_| true));
+        assert_eq!(next.tablet_report.unwrap().updated_tablets, []);
+    }
+}
+
+#[test]
 fn a_master_that_forgot_the_server_gets_everything_again() {
     let master = Master::new();
     let flags = [&*format!("--tserver_master_addrs={}", master.address()), "--heartbeat_interval_ms=50"];

@@ -119,8 +119,13 @@ fn deleted_tablets_leave_no_files_and_tombstones_stay() {
     let rig = start(folder.path());
     let [(id, state, _)] = &states(&rig)[..] else { panic!("{:?}", states(&rig)) };
     assert_eq!((id.as_str(), *state), (OTHER, TabletStatePb::Stopped));
+    create_other(&rig, &schema);
+    assert!(states(&rig).contains(&(OTHER.to_owned(), TabletStatePb::Running, String::new())));
     rig.create(&schema);
     assert_eq!(count(&rig, &schema), 0, "the same id again is a new tablet");
+    drop(rig);
+    let rig = start(folder.path());
+    assert_eq!(states(&rig).len(), 2);
 }
 
 #[test]

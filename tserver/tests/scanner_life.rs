@@ -104,6 +104,21 @@ fn idle_scanners_expire_and_kept_alive_ones_do_not() {
 }
 
 #[test]
+fn a_time_to_live_that_is_changed_counts_at_once() {
+    let (rig, schema) = filled(&["--scanner_gc_check_interval_us=20000"], 300);
+    let idle = rig.open(scan_request(&schema), 1).0.scanner_id.unwrap();
+    let set = proto::kudu::server::SetFlagRequestPb {
+        flag: "scanner_ttl_ms".to_owned(),
+        value: "50".to_owned(),
+        ..Default::default()
+    };
+    let answer = rig.call::<proto::methods::generic_service::SetFlag>(&set).unwrap().message;
+    assert_eq!(answer.result(), proto::kudu::server::set_flag_response_pb::Code::Success);
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(refusal(&rig.go_on(&idle, 1, 1).0).0, Code::ScannerExpired);
+}
+
+#[test]
 fn a_call_with_both_or_neither_of_scanner_and_request_fails_as_a_call() {
     let (rig, schema) = filled(&[], 1);
     let neither = ScanRequestPb::default();

@@ -154,11 +154,35 @@ fn writes_are_refused_for_a_while_when_rows_take_too_much_memory() {
 }
 
 #[test]
+fn writes_that_wait_for_the_clock_occupy_no_thread() {
+    let (rig, schema) = (Rig::new(&["--rpc_num_service_threads=1"]), table());
+    rig.create(&schema);
+    let ahead = rig.write(&schema, &[]).timestamp.unwrap() + (2_000_000 << 12);
+    let mut slow = write_request(&schema, &[]);
+    slow.propagated_timestamp = Some(ahead);
+    slow.set_external_consistency_mode(proto::kudu::ExternalConsistencyMode::CommitWait);
+    rig.runtime.block_on(async {
+        let (limit, started) = (Duration::from_secs(20), Instant::now());
+        let slow: Vec<_> =
+            (0..10).map(|_| tokio::spawn(rig.proxy.call::<Write>(&slow).timeout(limit).send())).collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let quick = rig.proxy.call::<Write>(&write_request(&schema, &[])).timeout(Duration::from_secs(1));
+        quick.send().await.expect("the only thread is free");
+        for slow in slow {
+            let metrics = slow.await.unwrap().unwrap().message.resource_metrics.unwrap();
+            assert!(metrics.commit_wait_duration_usec() > 1_000_000, "{metrics:?}");
+            assert!(started.elapsed() > Duration::from_millis(1500), "answered before its time");
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "they wait side by side");
+    });
+}
+
+#[test]
 fn more_calls_than_the_queue_holds_are_refused_at_once_and_pings_are_not() {
     let flags = ["--rpc_num_service_threads=1", "--rpc_service_queue_length=1"];
     let (rig, schema) = (Rig::new(&flags), table());
     rig.create(&schema);
-    // Waits a second in the server's only thread: the clock is pushed ahead.
+    // Two that wait for a second, as the clock is pushed ahead: more than the queue holds occupy the server's only thread.
     let ahead = rig.write(&schema, &[]).timestamp.unwrap() + (1_000_000 << 12);
     let mut slow = write_request(&schema, &[]);
     slow.propagated_timestamp = Some(ahead);
@@ -169,8 +193,11 @@ fn more_calls_than_the_queue_holds_are_refused_at_once_and_pings_are_not() {
     };
     rig.runtime.block_on(async {
         let limit = Duration::from_secs(20);
-        let slow = tokio::spawn(rig.proxy.call::<Write>(&slow).timeout(limit).send());
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut waiting = Vec::new();
+        for _ in 0..2 {
+            waiting.push(tokio::spawn(rig.proxy.call::<Write>(&slow).timeout(limit).send()));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         let calls: Vec<_> =
             (0..50).map(|_| tokio::spawn(rig.proxy.call::<Scan>(&scan).timeout(limit).send())).collect();
         let ping = rig.proxy.call::<proto::methods::tablet_server_service::Ping>(&Default::default());
@@ -186,7 +213,9 @@ fn more_calls_than_the_queue_holds_are_refused_at_once_and_pings_are_not() {
                 }
             }
         }
-        assert!(slow.await.unwrap().is_ok());
+        for slow in waiting {
+            assert!(slow.await.unwrap().is_ok());
+        }
         assert!(served >= 1 && refused >= 40, "{served} served, {refused} refused");
     });
 }

@@ -11,10 +11,9 @@ use proto::kudu::master::{
     TsToMasterCommonPb,
 };
 use proto::kudu::tablet::ReportedTabletStatsPb;
+use server_base::consensus::{replica_management, status};
 
-use crate::fault::status;
 use crate::node::Node;
-use crate::services::replica_management;
 use crate::tablets::Replica;
 
 /// What one master has heard so far.
@@ -33,7 +32,8 @@ pub(super) struct Heartbeat {
     pub(super) request: TsHeartbeatRequestPb,
     pub(super) registers: bool,
     change: u64,
-    statistics: Vec<(String, ReportedTabletStatsPb)>,
+    /// `None` for replicas whose rows are gone.
+    statistics: Vec<(String, Option<ReportedTabletStatsPb>)>,
     removed: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Heard {
             let new_figures = figures != self.statistics.get(replica.id()).copied();
             if new_figures || changed.contains(replica.id()) {
                 updated.push(reported(replica, node.uuid(), figures));
-                statistics.extend(figures.map(|figures| (replica.id().to_owned(), figures)));
+                statistics.push((replica.id().to_owned(), figures));
             }
         }
         let live: Vec<_> = all.iter().filter(|replica| replica.running().is_some()).collect();
@@ -82,7 +82,12 @@ impl Heard {
     pub(super) fn taken(&mut self, heartbeat: Heartbeat) {
         self.registration |= heartbeat.registers;
         self.change = Some(heartbeat.change);
-        self.statistics.extend(heartbeat.statistics);
+        for (id, figures) in heartbeat.statistics {
+            match figures {
+                Some(figures) => drop(self.statistics.insert(id, figures)),
+                None => drop(self.statistics.remove(&id)),
+            }
+        }
         for id in &heartbeat.removed {
             self.statistics.remove(id);
         }

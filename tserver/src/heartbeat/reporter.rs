@@ -31,8 +31,39 @@ pub(super) struct Reporter {
     common: Common,
     master: HostPort,
     proxy: Option<Proxy>,
-    address: Option<SockAddr>,
+    claim: Claim,
     heard: Heard,
+}
+
+/// The address that a reporter has for itself among those of one server.
+struct Claim {
+    taken: Arc<Mutex<HashSet<SockAddr>>>,
+    own: Option<SockAddr>,
+}
+
+impl Claim {
+    /// Claims `address` in place of the one before; false if another reporter has it.
+    fn take(&mut self, address: &SockAddr) -> bool {
+        if self.own.as_ref() == Some(address) {
+            return true;
+        }
+        let mut taken = self.taken.lock();
+        // Whatever comes of it, the old address is no longer the master's.
+        if let Some(before) = self.own.take() {
+            taken.remove(&before);
+        }
+        let free = taken.insert(address.clone());
+        self.own = free.then(|| address.clone());
+        free
+    }
+}
+
+/// How it went with the master last time; told when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    There,
+    Away,
+    Repeated,
 }
 
 /// Why the master did not take a heartbeat.
@@ -50,35 +81,38 @@ enum Failure {
 
 impl Reporter {
     pub(super) fn new(common: Common, master: HostPort) -> Self {
-        Self { common, master, proxy: None, address: None, heard: Heard::nothing() }
+        let claim = Claim { taken: Arc::clone(&common.taken), own: None };
+        Self { common, master, proxy: None, claim, heard: Heard::nothing() }
     }
 
-    /// Runs until it is dropped, or until the master turns out to be one that another reporter has.
+    /// Runs until it is dropped. While the master is one that another reporter has, it only looks whether that is still so.
     pub(super) async fn run(mut self) {
         let mut news = self.common.node.tablets.subscribe();
-        // `None` before the first outcome, then whether the master is there.
-        let mut there = None;
+        let mut state = None;
         let mut failures = 0;
         loop {
             news.borrow_and_update();
             let wait = match self.beat().await {
                 Ok(again) => {
-                    if there != Some(true) {
+                    if state.replace(State::There) != Some(State::There) {
                         tracing::info!(master = %self.master, "reporting to the master");
                     }
-                    (there, failures) = (Some(true), 0);
+                    failures = 0;
                     if again { Duration::ZERO } else { self.common.interval }
                 }
                 Err(Failure::Repeated) => {
-                    tracing::info!(master = %self.master, "not used: {}", Failure::Repeated);
-                    return;
+                    if state.replace(State::Repeated) != Some(State::Repeated) {
+                        tracing::info!(master = %self.master, "not used: {}", Failure::Repeated);
+                    }
+                    failures += 1;
+                    REPEATED_PAUSE
                 }
                 Err(failure) => {
-                    if there != Some(false) {
+                    if state.replace(State::Away) != Some(State::Away) {
                         tracing::warn!(master = %self.master, "cannot report to the master: {failure}; trying on");
                     }
                     self.start_over();
-                    (there, failures) = (Some(false), failures + 1);
+                    failures += 1;
                     back_off(failures, self.common.interval)
                 }
             };
@@ -119,14 +153,8 @@ impl Reporter {
             return Ok(proxy.clone());
         }
         let address = resolve(&self.master).await?;
-        if self.address.as_ref() != Some(&address) {
-            let mut taken = self.common.taken.lock();
-            if !taken.insert(address.clone()) {
-                return Err(Failure::Repeated);
-            }
-            if let Some(before) = self.address.replace(address.clone()) {
-                taken.remove(&before);
-            }
+        if !self.claim.take(&address) {
+            return Err(Failure::Repeated);
         }
         let proxy = Proxy::new(&self.common.messenger, address, &self.master.host);
         proxy.call::<Ping>(&Default::default()).timeout(self.common.timeout).send().await?;
@@ -162,7 +190,27 @@ fn back_off(failures: u32, interval: Duration) -> Duration {
     FIRST_RETRY.saturating_mul(1 << failures.min(10)).min(interval)
 }
 
+/// Two names may lead to one address for a while, when a name server is being changed.
+const REPEATED_PAUSE: Duration = Duration::from_secs(10);
 /// Half the wait after a first failure.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 /// The master checks that it and this server replace replicas in the same way.
 const REPLICA_MANAGEMENT: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_of_two_names_is_reported_to_once_for_as_long_as_they_lead_to_it() {
+        let taken = Arc::default();
+        let claim = || Claim { taken: Arc::clone(&taken), own: None };
+        let (mut first, mut second) = (claim(), claim());
+        let address = |text: &str| text.parse::<SockAddr>().unwrap();
+        let (old, new) = (address("10.0.0.1:7051"), address("10.0.0.2:7051"));
+        assert!(first.take(&old) && first.take(&old) && !second.take(&old));
+        assert!(first.take(&new) && second.take(&old));
+        assert!(!first.take(&old));
+        assert!(second.take(&new), "the first one has left it");
+    }
+}

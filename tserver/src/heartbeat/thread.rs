@@ -49,7 +49,8 @@ impl Heartbeats {
             tasks.spawn(async move {
                 loop {
                     tokio::time::sleep(check_interval).await;
-                    node.scanners.expire(Instant::now());
+                    let ttl = node.flags.millis("scanner_ttl_ms").unwrap_or(Duration::MAX);
+                    node.scanners.expire(Instant::now(), ttl);
                 }
             });
             let node = SharedNode::clone(&common.node);

@@ -46,12 +46,11 @@ impl Registered {
 #[derive(Debug)]
 pub(crate) struct Scanners {
     open: Mutex<HashMap<Bytes, Arc<Registered>>>,
-    ttl: Duration,
 }
 
 impl Scanners {
-    pub(crate) fn new(ttl: Duration) -> Self {
-        Self { open: Mutex::default(), ttl }
+    pub(crate) fn new() -> Self {
+        Self { open: Mutex::default() }
     }
 
     pub(crate) fn add(&self, scan: OpenScan, user: &str, tablet_id: &str, now: Instant) -> Bytes {
@@ -84,10 +83,10 @@ impl Scanners {
     }
 
     /// Drops scanners that nobody has used for the time to live; the number of them.
-    pub(crate) fn expire(&self, now: Instant) -> usize {
+    pub(crate) fn expire(&self, now: Instant, ttl: Duration) -> usize {
         let mut expired = Vec::new();
         self.open.lock().retain(|_, scanner| {
-            let idle = now.saturating_duration_since(*scanner.last_used.lock()) > self.ttl;
+            let idle = now.saturating_duration_since(*scanner.last_used.lock()) > ttl;
             // A locked one is being read.
             let keep = !idle || scanner.scan.is_locked();
             if !keep {
@@ -96,7 +95,7 @@ impl Scanners {
             keep
         });
         for scanner in &expired {
-            tracing::info!(tablet = scanner.tablet_id, scanner = ?scanner.id, ttl = ?self.ttl, "scanner expired");
+            tracing::info!(tablet = scanner.tablet_id, scanner = ?scanner.id, ?ttl, "scanner expired");
         }
         expired.len()
     }

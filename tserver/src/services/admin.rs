@@ -9,8 +9,9 @@ use proto::kudu::tserver::{
     CreateTabletRequestPb, CreateTabletResponsePb, DeleteTabletRequestPb, DeleteTabletResponsePb,
     QuiesceTabletServerRequestPb, QuiesceTabletServerResponsePb,
 };
-use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet, Quiesce};
+use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet, Quiesce, SERVICE};
 use rpc_server::Service;
+use server_base::consensus::wrong_destination;
 
 use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
@@ -20,19 +21,21 @@ use crate::replicas::{self, NO_CONFIG_INDEX};
 pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) -> Service {
     let (create, delete, quiesce) =
         (SharedNode::clone(node), SharedNode::clone(node), SharedNode::clone(node));
-    Service::builder("kudu.tserver.TabletServerAdminService")
+    Service::builder(SERVICE)
         .features(&[1, 2, 3, 6])
         .threads(threads)
         .queue_length(queue_length)
         .method::<CreateTablet>(move |call| {
-            let error = create_tablet(&create, call.request()).err().map(Into::into);
+            let wrong = wrong_destination(call.request().dest_uuid.as_deref(), create.uuid());
+            let error = wrong.or_else(|| create_tablet(&create, call.request()).err().map(Into::into));
             call.respond(&CreateTabletResponsePb { error });
         })
         .method::<DeleteTablet>(move |call| {
-            let error = delete_tablet(&delete, call.request()).err().map(Into::into);
+            let wrong = wrong_destination(call.request().dest_uuid.as_deref(), delete.uuid());
+            let error = wrong.or_else(|| delete_tablet(&delete, call.request()).err().map(Into::into));
             call.respond(&DeleteTabletResponsePb { error });
         })
-        .cheap::<Quiesce>(move |call| {
+        .method::<Quiesce>(move |call| {
             let response = quiesce_server(&quiesce, call.request());
             call.respond(&response);
         })
@@ -40,7 +43,6 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
 }
 
 fn create_tablet(node: &Node, request: &CreateTabletRequestPb) -> Result<(), Fault> {
-    Fault::check_destination(request.dest_uuid.as_deref(), node.uuid())?;
     replicas::create(node, request)?;
     let id = String::from_utf8_lossy(&request.tablet_id);
     tracing::info!(tablet = %id, table = request.table_name, "tablet created");
@@ -48,7 +50,6 @@ fn create_tablet(node: &Node, request: &CreateTabletRequestPb) -> Result<(), Fau
 }
 
 fn delete_tablet(node: &Node, request: &DeleteTabletRequestPb) -> Result<(), Fault> {
-    Fault::check_destination(request.dest_uuid.as_deref(), node.uuid())?;
     let keep_tombstone = match request.delete_type() {
         TabletDataState::TabletDataDeleted => false,
         TabletDataState::TabletDataTombstoned => true,
@@ -81,8 +82,7 @@ fn quiesce_server(node: &Node, request: &QuiesceTabletServerRequestPb) -> Quiesc
         ..Default::default()
     };
     if request.return_stats() {
-        let leaders = node.tablets.all().iter().filter(|replica| replica.running().is_some()).count();
-        response.num_leaders = Some(i32::try_from(leaders).unwrap_or(i32::MAX));
+        response.num_leaders = Some(i32::try_from(node.tablets.count_running()).unwrap_or(i32::MAX));
         response.num_active_scanners = Some(i32::try_from(node.scanners.count()).unwrap_or(i32::MAX));
     }
     response

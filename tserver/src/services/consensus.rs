@@ -5,18 +5,19 @@ use proto::kudu::consensus::{
     GetConsensusStateRequestPb, GetConsensusStateResponsePb, GetNodeInstanceResponsePb, HealthReportPb,
     IncludeHealthReport, health_report_pb,
 };
-use proto::methods::consensus_service::{GetConsensusState, GetNodeInstance};
+use proto::methods::consensus_service::{GetConsensusState, GetNodeInstance, SERVICE};
 use rpc_server::Service;
+use server_base::consensus::{replica_management, wrong_destination};
 
-use super::replica_management;
-use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
 
-/// The service; both methods are cheap.
-pub(crate) fn service(node: &SharedNode) -> Service {
+/// The service, on a thread of its own: an answer may be of thousands of replicas.
+pub(crate) fn service(node: &SharedNode, queue_length: usize) -> Service {
     let (states, instance) = (SharedNode::clone(node), SharedNode::clone(node));
-    Service::builder("kudu.consensus.ConsensusService")
-        .cheap::<GetConsensusState>(move |call| {
+    Service::builder(SERVICE)
+        .threads(1)
+        .queue_length(queue_length)
+        .method::<GetConsensusState>(move |call| {
             let response = consensus_state(&states, call.request());
             call.respond(&response);
         })
@@ -28,8 +29,8 @@ pub(crate) fn service(node: &SharedNode) -> Service {
 
 /// All replicas, or those asked for; unknown ones are left out.
 fn consensus_state(node: &Node, request: &GetConsensusStateRequestPb) -> GetConsensusStateResponsePb {
-    if let Err(fault) = Fault::check_destination(request.dest_uuid.as_deref(), node.uuid()) {
-        return GetConsensusStateResponsePb { error: Some(fault.into()), ..Default::default() };
+    if let Some(error) = wrong_destination(request.dest_uuid.as_deref(), node.uuid()) {
+        return GetConsensusStateResponsePb { error: Some(error), ..Default::default() };
     }
     let replicas = if request.tablet_ids.is_empty() {
         node.tablets.all()

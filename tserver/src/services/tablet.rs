@@ -12,7 +12,7 @@ use proto::kudu::tserver::{
 };
 use proto::kudu::{KeyRangePb, PartitionSchemaPb};
 use proto::methods::tablet_server_service::{
-    Checksum, ListTablets, Ping, Scan, ScannerKeepAlive, SplitKeyRange, Write,
+    Checksum, ListTablets, Ping, SERVICE, Scan, ScannerKeepAlive, SplitKeyRange, Write,
 };
 use rpc_server::Service;
 use schema::wire;
@@ -30,7 +30,7 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
     let node = || SharedNode::clone(node);
     let (write, scan, checksum, keep_alive) = (node(), node(), node(), node());
     let (list, split) = (node(), node());
-    Service::builder("kudu.tserver.TabletServerService")
+    Service::builder(SERVICE)
         .features(&FEATURES)
         .threads(threads)
         .queue_length(queue_length)
@@ -40,7 +40,10 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
                 return call.fail(refusal);
             }
             match write_path::write(&write, call.request(), call.arrival().request_id(), call.deadline()) {
-                Ok(response) => call.respond(&response),
+                Ok((response, None)) => call.respond(&response),
+                Ok((response, Some(until))) => {
+                    write.commit_waits.answer(until, response, call.into_parts().2)
+                }
                 // Not remembered: the next attempt may find another tablet here.
                 Err(fault) => {
                     let error = Some(fault.into());
