@@ -37,7 +37,6 @@ fn ping(id: u32) -> RawCall<'static> {
 fn a_full_queue_refuses_at_once_and_serves_the_rest() {
     let (server, runs) = slow_server(1, Duration::from_millis(600));
     let mut client = RawClient::open(&server.bound_addresses()[0]);
-    let start = Instant::now();
     (0..50).for_each(|id| client.send(&ping(id)));
     let mut answered = Vec::new();
     for _ in 0..50 {
@@ -46,7 +45,7 @@ fn a_full_queue_refuses_at_once_and_serves_the_rest() {
             Ok(_) => answered.push(answer.id),
             Err(error) => {
                 assert_eq!(error.code, Some(RpcErrorCode::ERROR_SERVER_TOO_BUSY));
-                assert!(start.elapsed() < Duration::from_millis(590), "refusals do not wait for the worker");
+                assert!(answered.is_empty(), "refusals do not wait for the worker");
                 let text = "Service unavailable: Ping request on kudu.master.MasterService from 127.0.0.1:";
                 assert!(error.message.starts_with(text), "{error}");
                 let end = " dropped due to backpressure: service queue is full with 1 items";
