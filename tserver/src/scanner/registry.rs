@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use schema::Timestamp;
 use server_base::ServerUuid;
 
 use super::format::Format;
+use super::turn;
+use crate::fault::Fault;
 
 /// A scan between two calls of its client.
 #[derive(Debug)]
@@ -73,6 +75,13 @@ impl Scanners {
         Some(found)
     }
 
+    /// The scan of a scanner that was got, for the one call that reads it. Does not wait: that call may take its time, and
+    /// read the scanner out.
+    pub(crate) fn lock<'a>(&self, scanner: &'a Registered) -> Result<MutexGuard<'a, OpenScan>, Fault> {
+        let scan = scanner.scan.try_lock().ok_or_else(turn::busy)?;
+        if self.open.lock().contains_key(&scanner.id) { Ok(scan) } else { Err(turn::expired()) }
+    }
+
     pub(crate) fn remove(&self, id: &[u8]) {
         self.open.lock().remove(id);
     }
@@ -98,5 +107,43 @@ impl Scanners {
             tracing::info!(tablet = scanner.tablet_id, scanner = ?scanner.id, ?ttl, "scanner expired");
         }
         expired.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::kudu::app_status_pb::ErrorCode;
+    use schema::{Column, DataType, HybridClock, Schema};
+    use tablet::{ScanSpec, Tablet, TabletOptions};
+
+    use super::*;
+
+    fn scan() -> OpenScan {
+        let schema = Schema::new(vec![Column::new("key", DataType::Int32)], 1).unwrap();
+        let options = TabletOptions {
+            id: "t".into(),
+            table_id: "table".into(),
+            table_name: "table".into(),
+            schema: schema.with_sequential_ids(0),
+            partition_schema: Default::default(),
+            partition: Default::default(),
+            schema_version: 0,
+        };
+        let tablet = Tablet::open(options, Arc::new(HybridClock::default())).unwrap();
+        let scanner = tablet.scan(ScanSpec { projection: vec![0], ..ScanSpec::default() }, 1).unwrap();
+        OpenScan { scanner, format: Format::Columnar, next_call: 1, snapshot: None, tells_last_key: true }
+    }
+
+    #[test]
+    fn a_second_call_does_not_wait_for_the_first_nor_read_what_that_one_ended() {
+        let (scanners, now) = (Scanners::new(), Instant::now());
+        let id = scanners.add(scan(), "me", "t", now);
+        let (first, second) = (scanners.get(&id, "me", now).unwrap(), scanners.get(&id, "me", now).unwrap());
+        let reading = scanners.lock(&first).unwrap();
+        assert_eq!(scanners.lock(&second).unwrap_err().status, ErrorCode::ServiceUnavailable);
+        drop(reading);
+        assert_eq!(scanners.lock(&second).unwrap().next_call, 1, "between two calls it is free");
+        scanners.remove(&id);
+        assert_eq!(scanners.lock(&second).unwrap_err().status, ErrorCode::NotFound);
     }
 }

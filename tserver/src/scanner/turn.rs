@@ -89,7 +89,7 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
         return Ok(Turn::default());
     }
     let scanner = found.ok_or_else(expired)?;
-    let mut scan = scanner.scan.lock();
+    let mut scan = node.scanners.lock(&scanner)?;
     if ask.call_seq_id != scan.next_call {
         node.scanners.remove(id);
         let text = format!("Invalid call sequence ID {}, expected {}", ask.call_seq_id, scan.next_call);
@@ -141,6 +141,11 @@ fn batch_size(node: &Node, ask: &Ask<'_>) -> usize {
 /// The id names no scanner: read out, closed, idle for too long, or never there.
 pub(crate) fn expired() -> Fault {
     Fault::new(Code::ScannerExpired, ErrorCode::NotFound, "Scanner not found (it may have expired)")
+}
+
+/// Another call reads the scanner right now.
+pub(crate) fn busy() -> Fault {
+    Fault::new(Code::Throttled, ErrorCode::ServiceUnavailable, "Scanner is in use by another call")
 }
 
 /// One call scans for about this long at most.
