@@ -89,7 +89,7 @@ impl Builder {
         self
     }
 
-    /// How long the whole start may take; 30 s when not said.
+    /// How long the whole start may take; 30 s when not said. More than the clock can count = a year.
     #[must_use]
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.start_timeout = timeout;

@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::time::Duration;
+
 use client::Client;
 use common::{a_good_client_is_served, run, start};
 use mini_cluster::{ClusterError, MiniCluster};
 
 #[test]
 fn a_stopped_server_comes_back_at_its_address_and_is_used() {
-    let mut cluster = start(MiniCluster::builder().tservers(2));
+    let mut cluster = start(MiniCluster::builder().tservers(2).start_timeout(Duration::MAX));
     let before = cluster.tservers();
     cluster.stop_tserver(0).unwrap();
     assert_eq!(cluster.tservers(), before[1..]);
