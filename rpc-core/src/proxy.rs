@@ -15,7 +15,7 @@ use tokio::runtime;
 use proto::Method;
 
 use crate::call::{CallError, Extras, RequestId, ResponseDefect};
-use crate::machine::OutboundCall;
+use crate::machine::{Body, OutboundCall};
 use crate::messenger::{ConnectionId, Failure, Link, Messenger, Outcome, Ticket};
 
 /// One server, as seen by its callers. Cheap to clone.
@@ -85,7 +85,7 @@ impl Proxy {
             call: OutboundCall {
                 service: M::SERVICE,
                 method: M::NAME,
-                body: Bytes::from(request.encode_to_vec()),
+                body: Body::encode(request),
                 extras: None,
                 deadline: None,
             },

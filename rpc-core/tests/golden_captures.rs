@@ -230,7 +230,7 @@ fn our_client_sends_what_real_clients_sent() {
                 let call = OutboundCall {
                     service: leak(service),
                     method: leak(method),
-                    body,
+                    body: body.into(),
                     extras: Extras {
                         required_features: header.required_feature_flags,
                         request_id: header.request_id.map(|id| id.to_owned()),

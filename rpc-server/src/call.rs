@@ -146,8 +146,16 @@ impl<M: Method> Reply<M> {
     }
 
     /// See [`Call::respond`].
-    pub fn respond(self, response: &M::Response) {
-        self.respond_with_sidecars(response, Vec::new());
+    pub fn respond(mut self, response: &M::Response) {
+        if self.raw.tracked.is_some() {
+            return self.respond_with_sidecars(response, Vec::new());
+        }
+        if let Some(responder) = self.raw.settle(false) {
+            responder.respond_encoded(response.encoded_len(), &mut |out| {
+                // A vector has room for everything.
+                let _ = response.encode(out);
+            });
+        }
     }
 
     /// See [`Call::respond_with_sidecars`].
@@ -223,13 +231,21 @@ impl RawReply {
         for other in attached {
             other.answer(answer.clone());
         }
-        if let Some(responder) = self.responder.take() {
+        if let Some(responder) = self.settle(failed) {
+            responder.answer(answer);
+        }
+    }
+
+    /// Counts the call; it is to be answered now.
+    fn settle(&mut self, failed: bool) -> Option<Responder> {
+        let responder = self.responder.take();
+        if responder.is_some() {
             let noted = || self.destination.note::<Route>().map(Route::metrics);
             if let Some(metrics) = self.metrics.as_deref().or_else(noted) {
                 metrics.record(self.started.map(|started| started.elapsed()), failed);
             }
-            responder.answer(answer);
         }
+        responder
     }
 }
 

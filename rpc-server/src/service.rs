@@ -142,7 +142,7 @@ fn open<M: Method>(
     started: Option<Instant>,
 ) -> Option<Call<M>> {
     let (mut request, responder) = call.split();
-    let destination = Arc::clone(&request.destination);
+    let destination = &request.destination;
     let refuse = |responder: Responder, error: RemoteError| {
         count(&shared.metrics.refused);
         tracing::debug!(service = M::SERVICE, method = M::NAME, peer = %destination.connection().peer, %error, "refused");
@@ -161,7 +161,7 @@ fn open<M: Method>(
         }
     };
     let access =
-        Access { connection: request.connection(), service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
+        Access { connection: destination.connection(), service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
     if !(shared.authorizer)(&access) {
         refuse(responder, refusal::not_authorized(M::NAME));
         return None;

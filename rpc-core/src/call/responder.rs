@@ -23,6 +23,14 @@ pub enum Answer {
 pub trait ResponseSink: Send + Sync {
     /// Takes the answer of call `call_id`; called at most once a call, from any thread, and must not block.
     fn deliver(&self, call_id: i32, answer: Answer);
+
+    /// As [`deliver`](Self::deliver) of a success without sidecars, whose body of `len` bytes `encode` appends: a sink
+    /// may have a place for it.
+    fn deliver_encoded(&self, call_id: i32, len: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        let mut body = Vec::with_capacity(len);
+        encode(&mut body);
+        self.deliver(call_id, Answer::Success { body: body.into(), sidecars: Vec::new() });
+    }
 }
 
 impl<F: Fn(i32, Answer) + Send + Sync> ResponseSink for F {
@@ -50,6 +58,14 @@ impl Responder {
     /// Sends the encoded response message and its sidecars.
     pub fn respond(self, body: Bytes, sidecars: Vec<Bytes>) {
         self.answer(Answer::Success { body, sidecars });
+    }
+
+    /// Sends the response message of `len` bytes that `encode` appends. Called on the reactor that read the call, in the
+    /// turn that hands it out, this needs no memory.
+    pub fn respond_encoded(mut self, len: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        if let Some(sink) = self.sink.take() {
+            sink.deliver_encoded(self.call_id, len, encode);
+        }
     }
 
     /// Fails the call; the connection lives on.

@@ -6,10 +6,11 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
+use super::Body;
 use super::ClientOptions;
 use super::deadlines::Deadlines;
 use super::inbox::{Inbox, Incoming, Plan};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, UNCOPIED};
 use crate::call::{CallStage, Extras, RemoteError};
 use crate::negotiate::NegotiationError;
 use crate::negotiate::client::ClientNegotiation;
@@ -25,7 +26,7 @@ pub struct OutboundCall {
     /// Bare name of the method.
     pub method: &'static str,
     /// The encoded request.
-    pub body: Bytes,
+    pub body: Body,
     /// What few calls have.
     pub extras: Option<Box<Extras>>,
     /// When the call fails for lack of an answer; the server is told how much time is left when the call is sent.
@@ -326,7 +327,7 @@ impl<T> ClientConnection<T> {
             let timeout_millis =
                 timeout.map(|left| u32::try_from(left.as_micros().div_ceil(1000).max(1)).unwrap_or(u32::MAX));
             let sidecars = extras.map_or(&[][..], |extras| &extras.sidecars);
-            let pushed = self.outbox.push_frame(&request.body, sidecars, |offsets, out| {
+            let header = |offsets: &[u32], out: &mut Vec<u8>| {
                 RequestHeader {
                     call_id: id,
                     method: Some((request.service.as_bytes(), request.method.as_bytes())),
@@ -336,7 +337,13 @@ impl<T> ClientConnection<T> {
                     sidecar_offsets: offsets.to_vec(),
                 }
                 .encode(out);
-            });
+            };
+            let body = request.body.as_slice();
+            let small = sidecars.is_empty() && body.len() < UNCOPIED && self.outbox.push_small(body, header);
+            let pushed = match small {
+                true => Ok(()),
+                false => self.outbox.push_frame(&request.body.to_bytes(), sidecars, header),
+            };
             pushed.map(|()| start).map_err(Some)
         };
         match refused {

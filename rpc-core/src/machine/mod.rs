@@ -22,15 +22,17 @@
 )]
 
 mod aligned;
+mod body;
 mod client;
 mod deadlines;
 mod inbox;
 mod options;
-mod outbox;
+pub(crate) mod outbox;
 #[cfg(test)]
 mod pair;
 mod server;
 
+pub use body::Body;
 pub use client::{ClientConnection, ClientEvent, ConnectionFault, OutboundCall, Unfinished};
 pub use options::{ClientOptions, ServerOptions};
 pub use server::{CloseReason, ServerConnection, ServerEvent, ServerRequest};

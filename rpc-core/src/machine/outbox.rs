@@ -91,28 +91,22 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a small frame with a header of less than 128 bytes; false = the header is longer, nothing is queued. Its
-    /// lengths are filled in when they are known, so that nothing is copied twice.
-    fn push_small(&mut self, body: &[u8], header: &mut impl FnMut(&[u32], &mut Vec<u8>)) -> bool {
-        let tail = &mut self.tail;
-        let start = tail.len();
-        tail.extend_from_slice(&[0; SMALL_PREFIX]);
-        header(&[], tail);
-        let header_len = tail.len().saturating_sub(start).saturating_sub(SMALL_PREFIX);
-        let Some(short) = u8::try_from(header_len).ok().filter(|len| *len < 0x80) else {
-            tail.truncate(start);
-            return false;
-        };
-        pb::put_varint(tail, body.len() as u64);
-        tail.extend_from_slice(body);
-        let queued = tail.len().saturating_sub(start);
-        let len = u32::try_from(queued.saturating_sub(frame::PREFIX)).unwrap_or(u32::MAX).to_be_bytes();
-        if let Some(prefix) = tail.get_mut(start..).and_then(|frame| frame.first_chunk_mut::<SMALL_PREFIX>())
-        {
-            *prefix = [len[0], len[1], len[2], len[3], short];
+    /// Queues a frame without sidecars, its body copied; false = the header is too long, nothing is queued.
+    pub(crate) fn push_small(&mut self, body: &[u8], header: impl FnMut(&[u32], &mut Vec<u8>)) -> bool {
+        let before = self.tail.len();
+        let done = put_small_frame(&mut self.tail, body.len(), header, |tail| tail.extend_from_slice(body));
+        self.queued = self.queued.saturating_add(self.tail.len().saturating_sub(before));
+        done
+    }
+
+    /// Queues whole frames; `frames` is empty after that.
+    pub(crate) fn push_raw(&mut self, frames: &mut Vec<u8>) {
+        self.queued = self.queued.saturating_add(frames.len());
+        if self.tail.is_empty() {
+            std::mem::swap(&mut self.tail, frames);
+        } else {
+            self.tail.append(frames);
         }
-        self.queued = self.queued.saturating_add(queued);
-        true
     }
 
     fn push(&mut self, piece: &Bytes) {
@@ -169,11 +163,37 @@ impl Outbox {
     }
 }
 
+/// Appends a frame without sidecars whose header is below 128 bytes; false = the header is longer, nothing is appended. The
+/// lengths are filled in when they are known, so that nothing is copied twice. `body` must append `body_len` bytes.
+pub(crate) fn put_small_frame(
+    out: &mut Vec<u8>,
+    body_len: usize,
+    mut header: impl FnMut(&[u32], &mut Vec<u8>),
+    body: impl FnOnce(&mut Vec<u8>),
+) -> bool {
+    let start = out.len();
+    out.extend_from_slice(&[0; SMALL_PREFIX]);
+    header(&[], out);
+    let header_len = out.len().saturating_sub(start).saturating_sub(SMALL_PREFIX);
+    let Some(short) = u8::try_from(header_len).ok().filter(|len| *len < 0x80) else {
+        out.truncate(start);
+        return false;
+    };
+    pb::put_varint(out, body_len as u64);
+    body(out);
+    let len = out.len().saturating_sub(start).saturating_sub(frame::PREFIX);
+    let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+    if let Some(prefix) = out.get_mut(start..).and_then(|frame| frame.first_chunk_mut::<SMALL_PREFIX>()) {
+        *prefix = [a, b, c, d, short];
+    }
+    true
+}
+
 /// Length of the frame, and of a header below 128 bytes.
 const SMALL_PREFIX: usize = frame::PREFIX + 1;
 
 /// From this size on, a piece is written from where it lies.
-const UNCOPIED: usize = 4096;
+pub(crate) const UNCOPIED: usize = 4096;
 
 /// A buffer that grew beyond this is given back when it is empty.
 const KEPT: usize = 256 << 10;

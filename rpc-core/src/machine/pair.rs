@@ -97,7 +97,13 @@ impl Pair {
 }
 
 fn call(method: &'static str, body: &'static [u8]) -> OutboundCall {
-    OutboundCall { service: "kudu.S", method, body: Bytes::from_static(body), extras: None, deadline: None }
+    OutboundCall {
+        service: "kudu.S",
+        method,
+        body: Bytes::from_static(body).into(),
+        extras: None,
+        deadline: None,
+    }
 }
 
 fn success(body: &'static str) -> Answer {

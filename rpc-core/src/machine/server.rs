@@ -16,6 +16,7 @@ use crate::negotiate::subnet;
 use crate::wire::FrameError;
 use crate::wire::header::{RequestHeader, ResponseHeader};
 use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
+use crate::wire::pb::{self, Reader, Value};
 use crate::wire::preface::{self, PREFACE, PrefaceError};
 
 /// What a client did.
@@ -167,14 +168,23 @@ impl ServerConnection {
     }
 
     fn take_request(&mut self, frame: Incoming) -> Result<(), CloseReason> {
+        if let Some(usual) = self.destinations.usual(frame.header()) {
+            let (call_id, timeout, destination) = usual;
+            if !self.in_flight.insert(call_id) {
+                return Err(CloseReason::DuplicateCallId(call_id));
+            }
+            let request =
+                ServerRequest { call_id, destination, timeout, body: frame.into_body(), extras: None };
+            self.events.push_back(ServerEvent::Request(request));
+            return Ok(());
+        }
         let header = RequestHeader::decode(frame.header()).map_err(FrameError::from)?;
         let (service, method) = header.method.ok_or(FrameError::NoMethod)?;
         let call_id = header.call_id;
         if !self.in_flight.insert(call_id) {
             return Err(CloseReason::DuplicateCallId(call_id));
         }
-        let timeout = header.timeout_millis.filter(|millis| *millis > 0);
-        let timeout = timeout.map(|millis| Duration::from_millis(u64::from(millis)));
+        let timeout = header.timeout_millis.and_then(to_timeout);
         let destination = self.destinations.get(&self.info, service, method);
         let request_id = header.request_id.map(|id| id.to_owned());
         let RequestHeader { required_feature_flags: required_features, sidecar_offsets, .. } = header;
@@ -224,6 +234,14 @@ impl ServerConnection {
             );
             self.push_error(call_id, &RemoteError::new(RpcErrorCode::ERROR_APPLICATION, text));
         }
+    }
+
+    /// Queues whole frames that answer these calls, which are in flight; both are empty after that.
+    pub(crate) fn respond_with_frames(&mut self, call_ids: &mut Vec<i32>, frames: &mut Vec<u8>) {
+        for call_id in call_ids.drain(..) {
+            self.in_flight.remove(&call_id);
+        }
+        self.outbox.push_raw(frames);
     }
 
     fn push_error(&mut self, call_id: i32, error: &RemoteError) {
@@ -308,14 +326,22 @@ impl ServerConnection {
 /// The destinations of a connection's last few methods, so that a call of one of them brings no names along.
 #[derive(Debug, Default)]
 struct Destinations {
-    known: [Option<Arc<Destination>>; 4],
+    known: [Option<Known>; 4],
     next: usize,
+}
+
+#[derive(Debug)]
+struct Known {
+    destination: Arc<Destination>,
+    /// The header's field `remote_method`, tag included, as clients write it.
+    field: Vec<u8>,
 }
 
 impl Destinations {
     fn get(&mut self, info: &Arc<ConnectionInfo>, service: &[u8], method: &[u8]) -> Arc<Destination> {
-        if let Some(known) = self.known.iter().flatten().find(|known| known.is(service, method)) {
-            return Arc::clone(known);
+        let same = |known: &&Known| known.destination.is(service, method);
+        if let Some(known) = self.known.iter().flatten().find(same) {
+            return Arc::clone(&known.destination);
         }
         let destination = Arc::new(Destination::new(Arc::clone(info), service, method));
         let place = self.next.checked_rem(self.known.len()).unwrap_or(0);
@@ -323,11 +349,37 @@ impl Destinations {
         if service.len().saturating_add(method.len()) <= LONGEST_NAMES
             && let Some(place) = self.known.get_mut(place)
         {
-            *place = Some(Arc::clone(&destination));
+            let mut field = Vec::new();
+            RequestHeader::encode_method(service, method, &mut field);
+            *place = Some(Known { destination: Arc::clone(&destination), field });
             self.next = self.next.wrapping_add(1);
         }
         destination
     }
+
+    /// Reads the header of a call as almost all are: a call id, a method called before, perhaps a timeout, and nothing
+    /// else. `None` = it has to be decoded.
+    fn usual(&self, header: &[u8]) -> Option<(i32, Option<Duration>, Arc<Destination>)> {
+        let mut reader = Reader::new(header);
+        let Ok(Some((3, Value::Varint(call_id)))) = reader.next_field() else { return None };
+        let known = self.known.iter().flatten();
+        let (known, rest) =
+            known.filter_map(|known| Some((known, reader.rest().strip_prefix(&known.field[..])?))).next()?;
+        let mut reader = Reader::new(rest);
+        let timeout = match reader.next_field() {
+            Ok(None) => None,
+            Ok(Some((10, Value::Varint(millis)))) if reader.rest().is_empty() => {
+                to_timeout(pb::to_u32(millis))
+            }
+            _ => return None,
+        };
+        Some((pb::to_i32(call_id), timeout, Arc::clone(&known.destination)))
+    }
+}
+
+/// Absent and 0 both mean that there is none.
+fn to_timeout(millis: u32) -> Option<Duration> {
+    (millis > 0).then(|| Duration::from_millis(u64::from(millis)))
 }
 
 fn plan(header: &[u8]) -> Result<Plan, FrameError> {

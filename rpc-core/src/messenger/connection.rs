@@ -357,7 +357,7 @@ mod tests {
             let call = OutboundCall {
                 service: "kudu.S",
                 method: "M",
-                body: Bytes::new(),
+                body: Bytes::new().into(),
                 extras: None,
                 deadline: None,
             };

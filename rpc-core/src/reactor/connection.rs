@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 use super::mailbox::Mailbox;
 use super::sys::{self, Stream};
-use super::turn::{self, Turn};
+use super::turn::{self, Answers, Turn};
 use super::{ConnectionStats, ReactorState};
 use crate::call::{Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink};
 use crate::machine::{CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest};
@@ -70,6 +70,15 @@ impl ResponseSink for Shared {
         // Fails if the connection is gone; so is the one who asked.
         let _ = self.answers.post((call_id, answer));
     }
+
+    fn deliver_encoded(&self, call_id: i32, len: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        if turn::encode(self, call_id, len, encode) {
+            return;
+        }
+        let mut body = Vec::with_capacity(len);
+        encode(&mut body);
+        self.deliver(call_id, Answer::Success { body: body.into(), sidecars: Vec::new() });
+    }
 }
 
 /// All that a connection starts with.
@@ -93,7 +102,7 @@ pub(crate) struct Connection {
     machine: ServerConnection,
     transport: Transport,
     buffer: BytesMut,
-    answers: Vec<(i32, Answer)>,
+    answers: Answers,
     timer: Option<Pin<Box<Sleep>>>,
     armed: Option<Instant>,
     /// Set when a shutdown began.
@@ -131,7 +140,7 @@ impl Connection {
             shared,
             reactor,
             buffer: BytesMut::new(),
-            answers: Vec::new(),
+            answers: Answers::default(),
             timer: None,
             armed: None,
             drain_until: None,
@@ -150,12 +159,13 @@ impl Connection {
                 Err(error) => return Poll::Ready(End::Error(error)),
             }
         }
-        self.shared.answers.take(&mut self.answers);
+        self.shared.answers.take(&mut self.answers.answers);
         for _ in 0..ROUNDS {
             let now = Instant::now();
-            for (call_id, answer) in self.answers.drain(..) {
+            for (call_id, answer) in self.answers.answers.drain(..) {
                 self.machine.respond(call_id, &answer);
             }
+            self.machine.respond_with_frames(&mut self.answers.call_ids, &mut self.answers.frames);
             if self.armed.is_some_and(|at| at <= now) {
                 self.armed = None;
                 self.machine.handle_timeout(now);
@@ -171,7 +181,7 @@ impl Connection {
                 Poll::Ready(Ok(_)) => {
                     self.machine.handle_input(&mut self.buffer, now);
                     self.dispatch(now);
-                    self.shared.answers.take(&mut self.answers);
+                    self.shared.answers.take(&mut self.answers.answers);
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(End::Error(error)),
                 Poll::Pending => {
@@ -180,7 +190,7 @@ impl Connection {
                     if self.shared.answers.rest(cx) {
                         return Poll::Pending;
                     }
-                    self.shared.answers.take(&mut self.answers);
+                    self.shared.answers.take(&mut self.answers.answers);
                 }
             }
         }

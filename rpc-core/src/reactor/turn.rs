@@ -1,43 +1,63 @@
-//! Answers given on the reactor's own thread, while it hands out the calls of a connection: they need no mailbox.
+//! Answers given on the reactor's own thread, while it hands out the calls of a connection: they need no mailbox, and
+//! small ones are encoded in place.
 
 use std::cell::RefCell;
 
 use super::connection::Shared;
 use crate::call::Answer;
+use crate::machine::outbox::{self, UNCOPIED};
+use crate::wire::header::ResponseHeader;
+
+/// What is collected. Its memory is kept from turn to turn.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) answers: Vec<(i32, Answer)>,
+    /// Calls that `frames` answers.
+    pub(crate) call_ids: Vec<i32>,
+    pub(crate) frames: Vec<u8>,
+    /// How much of `frames` is whole: an encoder that panics leaves half a frame.
+    whole: usize,
+}
 
 /// While it lives, the answers of one connection that are given on this thread are collected.
 pub(crate) struct Turn(());
 
-#[derive(Default)]
 struct Current {
-    /// Which connection, by the address of what its responders share.
-    connection: Option<usize>,
-    answers: Vec<(i32, Answer)>,
+    /// Which connection, by the address of what its responders share; 0 = none.
+    connection: usize,
+    answers: Answers,
 }
 
 thread_local! {
-    static CURRENT: RefCell<Current> = const { RefCell::new(Current { connection: None, answers: Vec::new() }) };
+    static CURRENT: RefCell<Current> = const {
+        let answers = Answers { answers: Vec::new(), call_ids: Vec::new(), frames: Vec::new(), whole: 0 };
+        RefCell::new(Current { connection: 0, answers })
+    };
 }
 
 impl Turn {
     /// Collects from now on, behind what is in `answers`.
-    pub(crate) fn begin(shared: &Shared, answers: Vec<(i32, Answer)>) -> Self {
-        CURRENT.with_borrow_mut(|current| {
-            *current = Current { connection: Some(std::ptr::from_ref(shared).addr()), answers };
-        });
+    pub(crate) fn begin(shared: &Shared, answers: Answers) -> Self {
+        CURRENT.with_borrow_mut(|current| *current = Current { connection: address(shared), answers });
         Self(())
     }
 
     /// What was collected.
-    pub(crate) fn end(self) -> Vec<(i32, Answer)> {
-        CURRENT.with_borrow_mut(|current| std::mem::take(&mut current.answers))
+    pub(crate) fn end(self) -> Answers {
+        let mut answers = CURRENT.with_borrow_mut(|current| std::mem::take(&mut current.answers));
+        answers.frames.truncate(answers.whole);
+        answers.whole = 0;
+        answers
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         // Also when a handler panics: nobody would ask for answers that are given after that.
-        let left = CURRENT.with_borrow_mut(std::mem::take);
+        let left = CURRENT.with_borrow_mut(|current| {
+            current.connection = 0;
+            std::mem::take(&mut current.answers)
+        });
         drop(left);
     }
 }
@@ -45,10 +65,40 @@ impl Drop for Turn {
 /// Keeps an answer if it is of the connection whose turn it is on this thread; else gives it back.
 pub(crate) fn keep(shared: &Shared, call_id: i32, answer: Answer) -> Option<Answer> {
     CURRENT.with_borrow_mut(|current| {
-        if current.connection != Some(std::ptr::from_ref(shared).addr()) {
+        if current.connection != address(shared) {
             return Some(answer);
         }
-        current.answers.push((call_id, answer));
+        current.answers.answers.push((call_id, answer));
         None
     })
+}
+
+/// As [`keep`], for a success without sidecars whose body of `len` bytes `encode` appends; false = not kept.
+pub(crate) fn encode(
+    shared: &Shared,
+    call_id: i32,
+    len: usize,
+    encode: &mut dyn FnMut(&mut Vec<u8>),
+) -> bool {
+    len < UNCOPIED
+        && CURRENT.with_borrow_mut(|current| {
+            if current.connection != address(shared) {
+                return false;
+            }
+            let header = |offsets: &[u32], out: &mut Vec<u8>| {
+                ResponseHeader::encode_parts(call_id, Some(false), offsets, out);
+            };
+            let Answers { call_ids, frames, whole, .. } = &mut current.answers;
+            frames.truncate(*whole);
+            if !outbox::put_small_frame(frames, len, header, encode) {
+                return false;
+            }
+            *whole = frames.len();
+            call_ids.push(call_id);
+            true
+        })
+}
+
+fn address(shared: &Shared) -> usize {
+    std::ptr::from_ref(shared).addr()
 }

@@ -95,14 +95,18 @@ impl<'a> RequestHeader<'a> {
         Ok(header)
     }
 
+    pub(crate) fn encode_method(service: &[u8], method: &[u8], out: &mut Vec<u8>) {
+        pb::put_varint(out, (6 << 3) | 2);
+        pb::put_varint(out, bytes_len(service).saturating_add(bytes_len(method)));
+        pb::put_bytes(out, 1, service);
+        pb::put_bytes(out, 2, method);
+    }
+
     /// Appends the header, fields in number order.
     pub fn encode(&self, out: &mut Vec<u8>) {
         pb::put_i32(out, 3, self.call_id);
         if let Some((service, method)) = self.method {
-            pb::put_varint(out, (6 << 3) | 2);
-            pb::put_varint(out, bytes_len(service).saturating_add(bytes_len(method)));
-            pb::put_bytes(out, 1, service);
-            pb::put_bytes(out, 2, method);
+            Self::encode_method(service, method, out);
         }
         if let Some(millis) = self.timeout_millis {
             pb::put_u32(out, 10, millis);

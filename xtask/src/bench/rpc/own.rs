@@ -79,6 +79,7 @@ struct Samples {
     user: Vec<f64>,
     system: Vec<f64>,
     total: Vec<f64>,
+    server: Vec<f64>,
     switches: Vec<f64>,
     machine: Vec<f64>,
     system_calls: Vec<f64>,
@@ -91,6 +92,7 @@ impl Samples {
         self.user.push(used.user_us / calls);
         self.system.push(used.system_us / calls);
         self.total.push((used.user_us + used.system_us) / calls);
+        self.server.push(used.server_us / calls);
         self.switches.push(used.switches as f64 / calls);
         self.machine.push(used.machine_cpus);
     }
@@ -100,6 +102,7 @@ impl Samples {
         figures.add("user_cpu_us_per_req", "us", &self.user);
         figures.add("sys_cpu_us_per_req", "us", &self.system);
         figures.add("cpu_us_per_req", "us", &self.total);
+        figures.add("server_cpu_us_per_req", "us", &self.server);
         figures.add("ctx_switches_per_req", "", &self.switches);
         figures.add("syscalls_per_req", "", &self.system_calls);
         figures.add("machine_busy_cpus", "CPUs", &self.machine);
@@ -124,6 +127,7 @@ fn print(setting: &Setting, figures: &Figures) {
     line("Reqs/sec", report::thousands(figures.median("reqs_per_sec").unwrap_or_default() as u64));
     line("User CPU per req", format!("{}us", figure("user_cpu_us_per_req")));
     line("Sys CPU per req", format!("{}us", figure("sys_cpu_us_per_req")));
+    line("CPU of server's threads", format!("{}us", figure("server_cpu_us_per_req")));
     line("Ctx Sw. per req", figure("ctx_switches_per_req"));
     line("System calls per req", figure("syscalls_per_req"));
     line("Busy CPUs of the machine", figure("machine_busy_cpus"));

@@ -16,6 +16,8 @@ pub(super) struct Usage {
     user: u64,
     system: u64,
     switches: u64,
+    /// CPU time of the threads that are the server's.
+    server: Duration,
     /// Busy time of all CPUs, in ticks.
     machine: u64,
 }
@@ -27,6 +29,7 @@ pub(super) struct Used {
     pub(super) user_us: f64,
     pub(super) system_us: f64,
     pub(super) switches: u64,
+    pub(super) server_us: f64,
     /// CPUs that the whole machine had busy, on average.
     pub(super) machine_cpus: f64,
 }
@@ -36,9 +39,15 @@ impl Usage {
         let stat = std::fs::read_to_string("/proc/self/stat")?;
         let (_, rest) = stat.rsplit_once(')').context("/proc/self/stat")?;
         let ticks = |field: usize| rest.split_whitespace().nth(field).and_then(|text| text.parse().ok());
-        let mut switches = 0;
+        let (mut switches, mut server) = (0, 0);
         for thread in std::fs::read_dir("/proc/self/task")? {
-            let status = std::fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
+            let thread = thread?.path();
+            let read = |file| std::fs::read_to_string(thread.join(file)).unwrap_or_default();
+            if SERVER_THREADS.iter().any(|name| read("comm").starts_with(name)) {
+                let schedstat = read("schedstat");
+                server += schedstat.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0);
+            }
+            let status = read("status");
             let counts = status.lines().filter(|line| line.contains("ctxt_switches:"));
             let counts = counts.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
             switches += counts.sum::<u64>();
@@ -49,6 +58,7 @@ impl Usage {
             user: ticks(11).context("/proc/self/stat: utime")?,
             system: ticks(12).context("/proc/self/stat: stime")?,
             switches,
+            server: Duration::from_nanos(server),
             machine: machine_busy()?,
         })
     }
@@ -63,10 +73,14 @@ impl Usage {
             user_us: micros * share,
             system_us: micros * (1.0 - share),
             switches: self.switches.saturating_sub(before.switches),
+            server_us: self.server.saturating_sub(before.server).as_secs_f64() * 1e6,
             machine_cpus: (self.machine - before.machine) as f64 / 100.0 / seconds,
         }
     }
 }
+
+/// Reactors and workers of the benchmark's server, by the beginning of their names.
+const SERVER_THREADS: [&str; 2] = ["bench-", "CalculatorS"];
 
 /// Ticks that all CPUs together spent neither idle nor waiting for a disk.
 fn machine_busy() -> Result<u64> {
