@@ -133,14 +133,27 @@ fn fast_hash_64(bytes: &[u8], seed: u64) -> u64 {
 /// A filter whose parts do not fit together; the fault of the client that sent it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum BloomError {
+    /// A size that no filter has.
     #[error("a bloom filter of 2^{log_space_bytes} bytes")]
-    LogSpace { log_space_bytes: i32 },
+    LogSpace {
+        /// Binary logarithm of the size in bytes.
+        log_space_bytes: i32,
+    },
+    /// More or fewer bytes than the size says.
     #[error("{bytes} bytes in a bloom filter of {expected}")]
-    DataSize { bytes: usize, expected: usize },
+    DataSize {
+        /// How many bytes came.
+        bytes: usize,
+        /// How many bytes the size says.
+        expected: usize,
+    },
+    /// Another hash algorithm than the one that servers evaluate.
     #[error("bloom filters must be hashed by FAST_HASH, not by algorithm {algorithm}")]
-    Algorithm { algorithm: i32 },
+    Algorithm {
+        /// Number of the hash algorithm on the wire.
+        algorithm: i32,
+    },
 }
 
 impl BloomError {

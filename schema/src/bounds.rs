@@ -68,18 +68,53 @@ pub(crate) fn signed(raw: &[u8]) -> i128 {
 /// A cell out of bounds: the fault of whoever wrote the row.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum BoundsError {
+    /// The raw cell is not as wide as its type.
     #[error("a cell of {bytes} bytes for column '{column}' of type {data_type}")]
-    Width { column: String, data_type: DataType, bytes: usize },
+    Width {
+        /// Name of the column.
+        column: String,
+        /// Type of the column.
+        data_type: DataType,
+        /// How wide it is.
+        bytes: usize,
+    },
+    /// More bytes than any cell may have.
     #[error("value too large for column '{column}' ({bytes} bytes, maximum is {MAX_CELL_SIZE} bytes)")]
-    TooLarge { column: String, bytes: usize },
+    TooLarge {
+        /// Name of the column.
+        column: String,
+        /// How many bytes there are.
+        bytes: usize,
+    },
+    /// More characters than the VARCHAR takes.
     #[error("value too long for column '{column}' ({characters} characters, maximum is {length})")]
-    TooLong { column: String, characters: usize, length: u16 },
+    TooLong {
+        /// Name of the column.
+        column: String,
+        /// How many characters there are.
+        characters: usize,
+        /// Characters that the column takes at most.
+        length: u16,
+    },
+    /// A day before the year 1 or after 9999.
     #[error("value {days} is out of range for DATE column '{column}' ({MIN_DATE} to {MAX_DATE} days)")]
-    Date { column: String, days: i32 },
+    Date {
+        /// Name of the column.
+        column: String,
+        /// Days since the Unix epoch.
+        days: i32,
+    },
+    /// More digits than the DECIMAL has.
     #[error("unscaled value {unscaled} has more than {precision} digits, the precision of column '{column}'")]
-    Decimal { column: String, unscaled: i128, precision: u8 },
+    Decimal {
+        /// Name of the column.
+        column: String,
+        /// The value without its decimal point.
+        unscaled: i128,
+        /// Digits that the column takes.
+        precision: u8,
+    },
 }
 
 impl BoundsError {

@@ -102,27 +102,37 @@ impl std::fmt::Display for DataType {
 
 /// How a column is to be stored; a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Encoding {
+    /// The server chooses.
     #[default]
     Auto,
+    /// As they are.
     Plain,
+    /// Common beginnings of sorted strings once.
     Prefix,
+    /// Small integers in few bytes.
     GroupVarint,
+    /// Runs of equal cells once.
     Rle,
+    /// Distinct values once, cells as numbers of them.
     Dict,
+    /// Bits of equal weight side by side, then compressed.
     BitShuffle,
 }
 
 /// How a column is to be compressed; a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Compression {
+    /// The server chooses.
     #[default]
     Default,
+    /// Not at all.
     None,
+    /// Snappy.
     Snappy,
+    /// LZ4.
     Lz4,
+    /// zlib.
     Zlib,
 }
 
@@ -283,18 +293,50 @@ impl Column {
 /// A column definition that cannot be; the fault of whoever made it, trying again does not help.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum ColumnError {
+    /// More or fewer digits than the DECIMAL type has room for.
     #[error("column '{column}': decimal precision {precision} is not in {least}..={most}")]
-    Precision { column: String, precision: u8, least: u8, most: u8 },
+    Precision {
+        /// Name of the column.
+        column: String,
+        /// Digits asked for.
+        precision: u8,
+        /// The fewest that are allowed.
+        least: u8,
+        /// The most that is allowed.
+        most: u8,
+    },
+    /// More digits behind the point than there are digits.
     #[error("column '{column}': decimal scale {scale} exceeds the precision {precision}")]
-    Scale { column: String, scale: u8, precision: u8 },
+    Scale {
+        /// Name of the column.
+        column: String,
+        /// Digits behind the point.
+        scale: u8,
+        /// Digits of the DECIMAL.
+        precision: u8,
+    },
+    /// A VARCHAR of no characters.
     #[error("column '{column}': a VARCHAR needs a length of 1 to 65535 characters")]
-    Length { column: String },
+    Length {
+        /// Name of the column.
+        column: String,
+    },
+    /// An auto-incrementing column of another type, nullable, or with a default.
     #[error("column '{column}': an auto-incrementing column must be INT64 NOT NULL without a default")]
-    AutoIncrementing { column: String },
+    AutoIncrementing {
+        /// Name of the column.
+        column: String,
+    },
+    /// A default value of another type.
     #[error("column '{column}': the default value is no {data_type}")]
-    Default { column: String, data_type: DataType },
+    Default {
+        /// Name of the column.
+        column: String,
+        /// Type of the column.
+        data_type: DataType,
+    },
+    /// A default value that no cell of the column may have.
     #[error("default value: {0}")]
     Bounds(#[from] crate::bounds::BoundsError),
 }

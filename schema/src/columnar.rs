@@ -177,28 +177,81 @@ fn validate_column(rows: usize, data: &ColumnData, column: &Column) -> Result<()
 /// A block whose parts do not fit together, or one that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum BlockError {
+    /// More or fewer columns than the projection.
     #[error("a block of {given} columns for a projection of {expected}")]
-    Columns { expected: usize, given: usize },
+    Columns {
+        /// Columns of the projection.
+        expected: usize,
+        /// Columns of the block.
+        given: usize,
+    },
+    /// Cells or offsets do not fill their bytes.
     #[error("{bytes} bytes of cells or offsets for {rows} rows of column '{column}'")]
-    DataSize { column: String, rows: usize, bytes: usize },
+    DataSize {
+        /// Name of the column.
+        column: String,
+        /// How many rows there are.
+        rows: usize,
+        /// Bytes of cells or offsets.
+        bytes: usize,
+    },
+    /// An offset that is less than the one before, or beyond the content.
     #[error("the offsets of column '{column}' go back or lead outside of its content")]
-    Offsets { column: String },
+    Offsets {
+        /// Name of the column.
+        column: String,
+    },
+    /// Content of variable length in a column of fixed width, or the reverse.
     #[error("content is missing from, or has no place in, column '{column}'")]
-    Varlen { column: String },
+    Varlen {
+        /// Name of the column.
+        column: String,
+    },
+    /// A bitmap in a NOT NULL column, or none in a nullable one.
     #[error("a bitmap is missing from, or has no place in, column '{column}'")]
-    Bitmap { column: String },
+    Bitmap {
+        /// Name of the column.
+        column: String,
+    },
+    /// A bitmap of more or fewer bits than rows.
     #[error("a bitmap of {bytes} bytes for {rows} rows of column '{column}'")]
-    BitmapSize { column: String, rows: usize, bytes: usize },
+    BitmapSize {
+        /// Name of the column.
+        column: String,
+        /// How many rows there are.
+        rows: usize,
+        /// How many bytes there are.
+        bytes: usize,
+    },
+    /// Row-wise bytes that are no whole number of rows.
     #[error("{bytes} bytes for {rows} rows of {stride} bytes")]
-    RowsSize { rows: usize, stride: usize, bytes: usize },
+    RowsSize {
+        /// How many rows there are.
+        rows: usize,
+        /// Bytes of one row.
+        stride: usize,
+        /// How many bytes there are.
+        bytes: usize,
+    },
+    /// A reference that leads nowhere.
     #[error("a cell of column '{column}' leads outside of the indirect data, or over what others use")]
-    Indirect { column: String },
+    Indirect {
+        /// Name of the column.
+        column: String,
+    },
+    /// A cell that cannot be in the column.
     #[error("the cell of column '{column}' is unset, NULL in a not-null column, or of the wrong width")]
-    Cell { column: String },
+    Cell {
+        /// Name of the column.
+        column: String,
+    },
+    /// Offsets have 32 bits.
     #[error("more than 4 GiB of content in column '{column}'")]
-    TooLarge { column: String },
+    TooLarge {
+        /// Name of the column.
+        column: String,
+    },
 }
 
 impl BlockError {

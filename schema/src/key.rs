@@ -109,16 +109,31 @@ pub fn decode_key(schema: &Schema, encoded: &[u8]) -> Result<PartialRow, KeyErro
 /// A key that cannot be encoded or decoded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum KeyError {
+    /// A key column is unset or NULL.
     #[error("no value for key column '{column}'")]
-    Missing { column: String },
+    Missing {
+        /// Name of the column.
+        column: String,
+    },
+    /// The raw cell is not as wide as its type.
     #[error("the cell of key column '{column}' has the wrong width")]
-    Width { column: String },
+    Width {
+        /// Name of the column.
+        column: String,
+    },
+    /// The encoded key ends early, or is not what the column's type encodes to.
     #[error("the encoded key is cut or malformed at column '{column}'")]
-    Malformed { column: String },
+    Malformed {
+        /// Name of the column.
+        column: String,
+    },
+    /// The encoded key goes on behind its last column.
     #[error("{bytes} bytes behind the end of the encoded key")]
-    TrailingBytes { bytes: usize },
+    TrailingBytes {
+        /// How many bytes are too many.
+        bytes: usize,
+    },
 }
 
 impl KeyError {

@@ -72,11 +72,6 @@ impl Partition {
     pub fn range_start(&self) -> &[u8] {
         self.start.get(self.hash_buckets.len() * 4..).unwrap_or_default()
     }
-
-    /// The encoded range key the tablet ends before; empty is unbounded.
-    pub fn range_end(&self) -> &[u8] {
-        self.end.get(self.hash_buckets.len() * 4..).unwrap_or_default()
-    }
 }
 
 impl PartitionSchema {
@@ -118,11 +113,6 @@ impl PartitionSchema {
         let mut key = Vec::new();
         self.partitioner(schema)?.encode(cells, &mut key)?;
         Ok(key)
-    }
-
-    /// Whether a partition key is of this tablet.
-    pub fn contains(&self, partition: &Partition, key: &[u8]) -> bool {
-        partition.contains(key)
     }
 
     /// Drops the ranges that are hashed as the table is, which need not be remembered, and sorts the others.
@@ -278,59 +268,122 @@ fn name(schema: &Schema, index: usize) -> String {
 /// A partitioning that cannot be, or a row that has no place in it; the fault of whoever asked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum PartitionError {
+    /// A column id that the schema does not have.
     #[error("no column with id {id}")]
-    NoSuchId { id: u32 },
+    NoSuchId {
+        /// The id.
+        id: u32,
+    },
+    /// A column name that the schema does not have.
     #[error("no column '{column}'")]
-    NoSuchColumn { column: String },
+    NoSuchColumn {
+        /// Name of the column.
+        column: String,
+    },
+    /// A column that is given by nothing.
     #[error("a column of a partition schema has neither name nor id")]
     UnnamedColumn,
+    /// Rows are told apart by key columns only.
     #[error("must specify only primary key columns for partitions, '{column}' is none")]
-    NotKey { column: String },
+    NotKey {
+        /// Name of the column.
+        column: String,
+    },
+    /// A column may be in one hash dimension or among the range columns once.
     #[error("column '{column}' is used twice among hash dimensions or range columns")]
-    RepeatedColumn { column: String },
+    RepeatedColumn {
+        /// Name of the column.
+        column: String,
+    },
+    /// A hash dimension without columns.
     #[error("must have at least one column in a hash dimension")]
     EmptyDimension,
+    /// One bucket parts nothing.
     #[error("must have at least two hash buckets, not {buckets}")]
-    TooFewBuckets { buckets: u32 },
+    TooFewBuckets {
+        /// How many buckets were asked for.
+        buckets: u32,
+    },
     /// NOT_SUPPORTED; the others are INVALID_ARGUMENT.
     #[error(
         "varying number of hash dimensions per range is not yet supported ({given}, the table has {expected})"
     )]
-    DimensionCount { expected: usize, given: usize },
+    DimensionCount {
+        /// Hash dimensions of the table.
+        expected: usize,
+        /// Hash dimensions of the range.
+        given: usize,
+    },
+    /// Bounds or splits for a table that is not partitioned by range.
     #[error("ranges need range columns, the table has none")]
     NoRangeColumns,
+    /// Two ways to give ranges that cannot be mixed.
     #[error("ranges with hash dimensions of their own exclude split rows and other range bounds")]
     CustomAndPlain,
+    /// A bound sets a column that has no part in ranges.
     #[error("a value for column '{column}', which is no range column")]
-    NotRangeColumn { column: String },
+    NotRangeColumn {
+        /// Name of the column.
+        column: String,
+    },
+    /// A split row that splits nowhere.
     #[error("split rows must contain a value for at least one range partition column")]
     EmptySplit,
+    /// The same split row twice.
     #[error("duplicate split row")]
     DuplicateSplit,
+    /// A split row that splits no range.
     #[error("a split row lies outside of the range bounds, or on one of them")]
     SplitOutOfBounds,
+    /// A range without room.
     #[error("range partition lower bound must be less than the upper bound")]
     EmptyRange,
+    /// No key is above the bound.
     #[error("exclusive range partition lower bound must not have maximum values for all components")]
     LowerAtMaximum,
+    /// Two ranges share keys.
     #[error("overlapping range partitions: [{}) and [{})", hex(.first), hex(.second))]
-    Overlap { first: (Vec<u8>, Vec<u8>), second: (Vec<u8>, Vec<u8>) },
+    Overlap {
+        /// Lower and upper bound of the one range, encoded; empty = unbounded.
+        first: (Vec<u8>, Vec<u8>),
+        /// Lower and upper bound of the other range.
+        second: (Vec<u8>, Vec<u8>),
+    },
+    /// An odd number of bounds.
     #[error("a range bound without its partner: lower and upper bounds come in pairs")]
     UnpairedBound,
+    /// A bound's row is wrong.
     #[error("range bounds: {0}")]
     Bound(#[from] crate::RowFault),
+    /// The bytes of the bounds are wrong.
     #[error("range bounds: {0}")]
     Ops(#[from] crate::RowOpError),
+    /// A range key that was not encoded by this partitioning.
     #[error("the encoded range key is cut or malformed")]
     RangeKey,
+    /// More partitions than a table may have.
     #[error("{partitions} partitions, {most} at most")]
-    TooManyPartitions { partitions: u64, most: u64 },
+    TooManyPartitions {
+        /// How many partitions there would be.
+        partitions: u64,
+        /// The most that is allowed.
+        most: u64,
+    },
+    /// More rows than a request may have.
     #[error("{rows} split rows and bounds, {most} at most")]
-    TooManyBounds { rows: usize, most: usize },
+    TooManyBounds {
+        /// How many there are.
+        rows: usize,
+        /// The most that is allowed.
+        most: usize,
+    },
+    /// A partition column is unset or NULL.
     #[error("the row has no value for partition column number {index}")]
-    MissingCell { index: usize },
+    MissingCell {
+        /// Its place among the partition columns, from 0.
+        index: usize,
+    },
 }
 
 impl PartitionError {

@@ -22,23 +22,49 @@ mod evaluate;
 /// Numbers compare by `<` of their type: a float that is not a number counts as equal to everything, -0.0 as 0.0.
 /// Variable-length cells compare bytewise.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Predicate {
     /// At least `lower` and less than `upper`; one of them may be absent, both must not be.
-    Range { column: usize, lower: Option<Bytes>, upper: Option<Bytes> },
+    Range {
+        /// Index of the column in the table's schema.
+        column: usize,
+        /// Inclusive; absent = unbounded.
+        lower: Option<Bytes>,
+        /// Exclusive; absent = unbounded.
+        upper: Option<Bytes>,
+    },
     /// Equal to the value.
-    Equality { column: usize, value: Bytes },
+    Equality {
+        /// Index of the column in the table's schema.
+        column: usize,
+        /// Raw cell of the column's type.
+        value: Bytes,
+    },
     /// Equal to one of the values, which may come in any order and repeatedly; an empty list matches nothing.
-    InList { column: usize, values: Vec<Bytes> },
+    InList {
+        /// Index of the column in the table's schema.
+        column: usize,
+        /// Raw cells of the column's type.
+        values: Vec<Bytes>,
+    },
     /// NULL.
-    IsNull { column: usize },
+    IsNull {
+        /// Index of the column in the table's schema.
+        column: usize,
+    },
     /// Not NULL.
-    IsNotNull { column: usize },
+    IsNotNull {
+        /// Index of the column in the table's schema.
+        column: usize,
+    },
     /// In all of the filters (perhaps: they err on the side of a match), and within the bounds.
     InBloomFilter {
+        /// Index of the column in the table's schema.
         column: usize,
+        /// The filters.
         filters: Vec<BlockBloomFilter>,
+        /// Inclusive; absent = unbounded.
         lower: Option<Bytes>,
+        /// Exclusive; absent = unbounded.
         upper: Option<Bytes>,
     },
 }
@@ -78,24 +104,63 @@ impl Predicate {
 /// A predicate that the table cannot answer; the fault of the client that sent it (INVALID_SCAN_SPEC).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum PredicateError {
+    /// A column that the table does not have, by index.
     #[error("a predicate on column number {column}, but there are only {columns}")]
-    NoSuchIndex { column: usize, columns: usize },
+    NoSuchIndex {
+        /// The index.
+        column: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
+    /// A column that the table does not have, by name.
     #[error("a predicate on unknown column '{column}'")]
-    NoSuchColumn { column: String },
+    NoSuchColumn {
+        /// Name of the column.
+        column: String,
+    },
+    /// A message that says nothing about the column.
     #[error("a predicate without a kind on column '{column}'")]
-    NoKind { column: String },
+    NoKind {
+        /// Name of the column.
+        column: String,
+    },
+    /// A raw value that is not as wide as its type.
     #[error("a predicate value of {bytes} bytes for column '{column}', {expected} are needed")]
-    Width { column: String, bytes: usize, expected: usize },
+    Width {
+        /// Name of the column.
+        column: String,
+        /// How wide it is.
+        bytes: usize,
+        /// How wide it should be.
+        expected: usize,
+    },
+    /// A range without lower and upper bound.
     #[error("a range predicate without bounds on column '{column}'")]
-    NoBounds { column: String },
+    NoBounds {
+        /// Name of the column.
+        column: String,
+    },
+    /// An equality with nothing.
     #[error("an equality predicate without a value on column '{column}'")]
-    NoValue { column: String },
+    NoValue {
+        /// Name of the column.
+        column: String,
+    },
+    /// A bloom filter predicate without filters.
     #[error("a bloom filter predicate without filters on column '{column}'")]
-    NoFilters { column: String },
+    NoFilters {
+        /// Name of the column.
+        column: String,
+    },
+    /// One of the filters is wrong.
     #[error("bloom filter predicate on column '{column}': {source}")]
-    Bloom { column: String, source: crate::bloom::BloomError },
+    Bloom {
+        /// Name of the column.
+        column: String,
+        /// What is wrong with it.
+        source: crate::bloom::BloomError,
+    },
 }
 
 impl PredicateError {

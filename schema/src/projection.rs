@@ -44,21 +44,34 @@ fn find(column: &crate::Column, table: &Schema) -> Result<usize, ProjectionError
 /// A client's schema that does not fit the table (MISMATCHED_SCHEMA). The client must open the table again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum ProjectionError {
+    /// The client names a column that the table does not have.
     #[error("the table has no column '{column}'")]
-    Unknown { column: String },
+    Unknown {
+        /// Name of the column.
+        column: String,
+    },
+    /// A column that every row must have is not in the client's schema.
     #[error("the required column '{column}' is missing")]
-    Missing { column: String },
+    Missing {
+        /// Name of the column.
+        column: String,
+    },
+    /// The column is of another type, or nullable where the table's is not, or the reverse.
     #[error(
         "column '{column}' is {expected}{}, not {given}{}",
         null(*.expected_nullable), null(*.given_nullable)
     )]
     Type {
+        /// Name of the column.
         column: String,
+        /// Type in the table.
         expected: DataType,
+        /// Whether the table's may be NULL.
         expected_nullable: bool,
+        /// Type in the client's schema.
         given: DataType,
+        /// Whether the client's may be NULL.
         given_nullable: bool,
     },
 }

@@ -140,16 +140,36 @@ impl PartialRow {
 /// A cell that cannot be set; the fault of the caller.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum RowError {
+    /// A name that the schema does not have.
     #[error("no column '{column}'")]
-    NoSuchColumn { column: String },
+    NoSuchColumn {
+        /// Name of the column.
+        column: String,
+    },
+    /// An index that the schema does not have.
     #[error("no column number {index}")]
-    NoSuchIndex { index: usize },
+    NoSuchIndex {
+        /// The index, from 0.
+        index: usize,
+    },
+    /// A value of another type.
     #[error("column '{column}' has type {expected}, not {given}")]
-    Type { column: String, expected: DataType, given: DataType },
+    Type {
+        /// Name of the column.
+        column: String,
+        /// Type of the column.
+        expected: DataType,
+        /// Type of the value.
+        given: DataType,
+    },
+    /// NULL for a NOT NULL column.
     #[error("column '{column}' is not nullable")]
-    NotNullable { column: String },
+    NotNullable {
+        /// Name of the column.
+        column: String,
+    },
+    /// A value that no cell of the column may have.
     #[error(transparent)]
     Bounds(#[from] BoundsError),
 }

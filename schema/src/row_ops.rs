@@ -14,23 +14,32 @@ mod encoder;
 
 /// What an operation is to do, by its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum OpKind {
+    /// A new row; an error if there is one of its key.
     Insert = 1,
+    /// Sets columns of a row; an error if there is none of its key.
     Update = 2,
+    /// Takes a row away; an error if there is none of its key.
     Delete = 3,
     /// Create table only.
     SplitRow = 4,
+    /// Insert, or update if there is a row of its key.
     Upsert = 5,
     /// Inclusive; create and alter table only.
     RangeLowerBound = 6,
     /// Exclusive; create and alter table only.
     RangeUpperBound = 7,
+    /// As [`RangeLowerBound`](Self::RangeLowerBound), exclusive.
     ExclusiveRangeLowerBound = 8,
+    /// As [`RangeUpperBound`](Self::RangeUpperBound), inclusive.
     InclusiveRangeUpperBound = 9,
+    /// Insert; nothing happens if there is a row of its key.
     InsertIgnore = 10,
+    /// Update; a missing row, and values of immutable columns, are passed over.
     UpdateIgnore = 11,
+    /// Delete; nothing happens if there is no row of its key.
     DeleteIgnore = 12,
+    /// Upsert; values of immutable columns of a row that is there are passed over.
     UpsertIgnore = 13,
 }
 

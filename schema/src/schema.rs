@@ -154,26 +154,63 @@ impl PartialEq for Schema {
 /// A schema that cannot be; the fault of whoever made it, trying again does not help.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum SchemaError {
+    /// A column that cannot be.
     #[error(transparent)]
     Column(#[from] ColumnError),
+    /// Names are unique within a schema.
     #[error("two columns are named '{column}'")]
-    DuplicateName { column: String },
+    DuplicateName {
+        /// Name of the column.
+        column: String,
+    },
+    /// More key columns than columns, or none.
     #[error("{key_columns} key columns, but only {columns} columns")]
-    KeyColumns { key_columns: usize, columns: usize },
+    KeyColumns {
+        /// How many key columns were asked for.
+        key_columns: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
+    /// A key column that could be NULL.
     #[error("key column '{column}' must not be nullable")]
-    NullableKey { column: String },
+    NullableKey {
+        /// Name of the column.
+        column: String,
+    },
+    /// A type that has no order for keys.
     #[error("key column '{column}' may not have type {data_type}")]
-    KeyType { column: String, data_type: DataType },
+    KeyType {
+        /// Name of the column.
+        column: String,
+        /// Type of the column.
+        data_type: DataType,
+    },
+    /// Keys cannot change anyway.
     #[error("key column '{column}' must not be immutable")]
-    ImmutableKey { column: String },
+    ImmutableKey {
+        /// Name of the column.
+        column: String,
+    },
+    /// A table counts one column up.
     #[error("more than one auto-incrementing column")]
     SeveralAutoIncrementing,
+    /// Each column has one id of its own.
     #[error("{ids} column ids for {columns} columns, or one of them twice")]
-    Ids { ids: usize, columns: usize },
+    Ids {
+        /// How many ids there are.
+        ids: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
+    /// A column that is not there.
     #[error("no column number {index}, there are {columns}")]
-    NoSuchIndex { index: usize, columns: usize },
+    NoSuchIndex {
+        /// The index, from 0.
+        index: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
 }
 
 impl SchemaError {

@@ -69,11 +69,6 @@ impl HybridClock {
         Timestamp(next.max(physical))
     }
 
-    /// The latest timestamp that [`now`](Self::now) could have given, without taking one.
-    pub fn peek(&self, physical_micros: u64) -> Timestamp {
-        Timestamp(self.next.load(Ordering::Acquire).max(Timestamp::new(physical_micros, 0).0))
-    }
-
     /// Makes every later timestamp later than `seen`, unless that is too far ahead.
     pub fn update(&self, seen: Timestamp, physical_micros: u64) -> Result<(), ClockError> {
         self.check(seen, physical_micros)?;
@@ -94,10 +89,15 @@ impl HybridClock {
 /// A timestamp that the clock refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum ClockError {
+    /// Following it would carry a wrong clock on to others.
     #[error("a timestamp {ahead_micros} us ahead of this machine's clock, {max_micros} us are allowed")]
-    TooFarAhead { ahead_micros: u64, max_micros: u64 },
+    TooFarAhead {
+        /// How far ahead it is, in microseconds.
+        ahead_micros: u64,
+        /// How far ahead it may be, in microseconds.
+        max_micros: u64,
+    },
 }
 
 impl ClockError {
@@ -130,10 +130,10 @@ mod tests {
         let limit = Timestamp::new(1_000 + MAX_AHEAD_MICROS, 7);
         clock.update(limit, 1_000).unwrap();
         assert!(clock.now(1_000) > limit);
-        let before = clock.peek(1_000);
+        let before = clock.now(1_000);
         let beyond = Timestamp::new(1_001 + MAX_AHEAD_MICROS, 0);
         assert!(matches!(clock.update(beyond, 1_000), Err(ClockError::TooFarAhead { .. })));
         assert!(clock.update(Timestamp::MAX, 1_000).is_err());
-        assert_eq!(clock.peek(1_000), before);
+        assert_eq!(clock.now(1_000), before.next(), "a refusal leaves the clock where it was");
     }
 }

@@ -6,21 +6,30 @@ use crate::DataType;
 
 /// A value that is not NULL (NULL is `Option::<Value>::None`).
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Value {
+    /// INT8.
     Int8(i8),
+    /// INT16.
     Int16(i16),
+    /// INT32.
     Int32(i32),
+    /// INT64.
     Int64(i64),
+    /// BOOL.
     Bool(bool),
+    /// FLOAT.
     Float(f32),
+    /// DOUBLE.
     Double(f64),
+    /// STRING, UTF-8.
     String(String),
+    /// BINARY.
     Binary(Bytes),
     /// Microseconds since the Unix epoch.
     UnixtimeMicros(i64),
     /// Days since the Unix epoch.
     Date(i32),
+    /// VARCHAR, UTF-8; what is longer than the column's length is refused, not cut.
     Varchar(String),
     /// Unscaled.
     Decimal32(i32),

@@ -236,28 +236,64 @@ impl From<Encoder> for RowOperationsPb {
 /// A message that makes no schema; the fault of whoever sent it (INVALID_SCHEMA).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum WireError {
+    /// A type that is none, or that we do not know.
     #[error("column '{column}' has unknown type {number}")]
-    UnknownType { column: String, number: i32 },
+    UnknownType {
+        /// Name of the column.
+        column: String,
+        /// The number on the wire.
+        number: i32,
+    },
+    /// A default value whose raw bytes are not as wide as the type.
     #[error("column '{column}' has a default value of {bytes} bytes, which is not of its type")]
-    Default { column: String, bytes: usize },
+    Default {
+        /// Name of the column.
+        column: String,
+        /// How many bytes there are.
+        bytes: usize,
+    },
+    /// A precision, scale or length that no column can have.
     #[error("column '{column}': {value} is out of range for precision, scale or length")]
-    Attribute { column: String, value: i32 },
+    Attribute {
+        /// Name of the column.
+        column: String,
+        /// The value.
+        value: i32,
+    },
+    /// A key column behind one that is none.
     #[error("got out-of-order key column '{column}': key columns come first")]
-    KeyNotFirst { column: String },
+    KeyNotFirst {
+        /// Name of the column.
+        column: String,
+    },
+    /// Either all columns have ids or none has.
     #[error("some columns have ids and some have none")]
     MixedIds,
+    /// The schema itself cannot be.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// The partitioning itself cannot be.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// Rows can be hashed by one algorithm only.
     #[error("hash algorithm {number} is not supported for partitions")]
-    HashAlgorithm { number: i32 },
+    HashAlgorithm {
+        /// The number on the wire.
+        number: i32,
+    },
+    /// A custom range that is not one range.
     #[error("{ranges} bounds in one custom range, exactly one is needed")]
-    CustomBounds { ranges: usize },
+    CustomBounds {
+        /// How many bounds there are.
+        ranges: usize,
+    },
+    /// A bucket that cannot be.
     #[error("hash bucket {bucket} of a partition is negative")]
-    Bucket { bucket: i32 },
+    Bucket {
+        /// Number of the bucket.
+        bucket: i32,
+    },
 }
 
 impl WireError {

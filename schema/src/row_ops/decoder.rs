@@ -373,22 +373,47 @@ pub struct Op<'a> {
 /// What is wrong with one row: INVALID_ARGUMENT for the row, [`RowFault::Immutable`] is IMMUTABLE.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum RowFault {
+    /// A row to be inserted has neither a value nor a default for a NOT NULL column.
     #[error("no value provided for required column '{column}'")]
-    Missing { column: String },
+    Missing {
+        /// Name of the column.
+        column: String,
+    },
+    /// A key column is unset.
     #[error("no value provided for key column '{column}'")]
-    MissingKey { column: String },
+    MissingKey {
+        /// Name of the column.
+        column: String,
+    },
+    /// NULL for a NOT NULL column.
     #[error("NULL value not allowed for not-null column '{column}'")]
-    NullInNotNull { column: String },
+    NullInNotNull {
+        /// Name of the column.
+        column: String,
+    },
+    /// A row to be deleted has more than its key.
     #[error("DELETE should not have a value for column '{column}'")]
-    DeleteWithValue { column: String },
+    DeleteWithValue {
+        /// Name of the column.
+        column: String,
+    },
+    /// An update that updates nothing.
     #[error("no fields updated")]
     NoFieldsUpdated,
+    /// An update of a column that may be set by inserts only.
     #[error("UPDATE not allowed for immutable column '{column}'")]
-    Immutable { column: String },
+    Immutable {
+        /// Name of the column.
+        column: String,
+    },
+    /// An insert sets what the server alone may set.
     #[error("auto-incrementing column '{column}' must not be set by INSERT")]
-    AutoIncrementing { column: String },
+    AutoIncrementing {
+        /// Name of the column.
+        column: String,
+    },
+    /// A value that no cell of its column may have.
     #[error(transparent)]
     Bounds(#[from] BoundsError),
 }
@@ -396,26 +421,49 @@ pub enum RowFault {
 /// What fails a whole request (error code MISMATCHED_SCHEMA).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum RowOpError {
     /// CORRUPTION.
     #[error("row operation {index} is cut off")]
-    Cut { index: usize },
+    Cut {
+        /// Number of the operation, from 0.
+        index: usize,
+    },
     /// CORRUPTION.
     #[error("row operation {index}: the cell of column '{column}' leads outside of the indirect data")]
-    Indirect { index: usize, column: String },
+    Indirect {
+        /// Number of the operation, from 0.
+        index: usize,
+        /// Name of the column.
+        column: String,
+    },
     /// CORRUPTION.
     #[error("row operation {index}: too many cells share their indirect data")]
-    Shared { index: usize },
+    Shared {
+        /// Number of the operation, from 0.
+        index: usize,
+    },
     /// NOT_SUPPORTED.
     #[error("row operation {index} has unknown type {number}")]
-    UnknownKind { index: usize, number: u8 },
+    UnknownKind {
+        /// Number of the operation, from 0.
+        index: usize,
+        /// Its type on the wire.
+        number: u8,
+    },
     /// NOT_SUPPORTED.
     #[error("row operation {index}: {kind:?} has no place in this request")]
-    WrongKind { index: usize, kind: OpKind },
+    WrongKind {
+        /// Number of the operation, from 0.
+        index: usize,
+        /// The kind of operation.
+        kind: OpKind,
+    },
     /// INVALID_ARGUMENT.
     #[error("{bytes} bytes of row operations, less than 4 GiB are allowed")]
-    TooLarge { bytes: usize },
+    TooLarge {
+        /// How many bytes there are.
+        bytes: usize,
+    },
 }
 
 impl RowOpError {

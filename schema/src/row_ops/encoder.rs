@@ -101,12 +101,19 @@ impl Encoder {
 /// A row that does not fit the encoder's schema; the fault of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum EncodeError {
+    /// NULL for a NOT NULL column.
     #[error("column '{column}' is not nullable")]
-    NotNullable { column: String },
+    NotNullable {
+        /// Name of the column.
+        column: String,
+    },
+    /// The raw cell is not as wide as its type.
     #[error("the cell of column '{column}' has the wrong width")]
-    Width { column: String },
+    Width {
+        /// Name of the column.
+        column: String,
+    },
 }
 
 impl EncodeError {

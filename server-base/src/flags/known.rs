@@ -6,9 +6,10 @@ use crate::flags::value::Kind;
 
 /// Which of the two servers a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Role {
+    /// It keeps the catalog.
     Master,
+    /// It keeps rows.
     TabletServer,
 }
 

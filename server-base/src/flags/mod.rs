@@ -224,17 +224,6 @@ impl FlagSet {
         }
     }
 
-    /// A floating-point flag.
-    ///
-    /// # Panics
-    /// If there is no such flag, or it is of another type: a fault of the program.
-    pub fn double(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Double(value) => value,
-            _ => panic!("--{name} is no double"),
-        }
-    }
-
     /// A string flag.
     ///
     /// # Panics

@@ -5,26 +5,35 @@ use std::fmt;
 /// The type of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum Kind {
+    /// True or false.
     Bool,
+    /// 32 bits, signed.
     Int32,
+    /// 64 bits, signed.
     Int64,
+    /// 32 bits, unsigned.
     Uint32,
+    /// 64 bits, unsigned.
     Uint64,
+    /// Double precision.
     Double,
+    /// Any text.
     String,
 }
 
 /// The value of a flag.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Value {
+    /// Of a [`Kind::Bool`].
     Bool(bool),
     /// Any of the integer types; a `uint64` beyond `i64` is in [`Value::Uint`].
     Int(i64),
+    /// Of a [`Kind::Uint64`], beyond `i64`.
     Uint(u64),
+    /// Of a [`Kind::Double`].
     Double(f64),
+    /// Of a [`Kind::String`].
     String(String),
 }
 

@@ -144,11 +144,6 @@ impl Scanner {
         order::encode_key(&self.schema, &self.layouts, chunk, place.row as usize, &mut key);
         Some(key)
     }
-
-    /// The columns of the blocks, as indexes into the tablet's schema.
-    pub fn projection(&self) -> &[usize] {
-        &self.projection
-    }
 }
 
 impl Page {
