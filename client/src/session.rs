@@ -3,8 +3,11 @@
 mod batch;
 mod errors;
 mod flusher;
+mod group;
+mod lanes;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -78,10 +81,15 @@ impl SessionBuilder {
     }
 
     /// How long an operation waits at most before it is sent in the background. Default: 1 s; more than the clock can
-    /// count = until half of the buffer is full, or a flush.
+    /// count = until a batch is full (1 MiB, or half of the buffer), or a flush.
     pub fn flush_interval(mut self, interval: Duration) -> SessionBuilder {
         self.flush_interval = interval;
         self
+    }
+
+    /// How many bytes make a batch that is worth sending.
+    fn batch_bytes(&self) -> usize {
+        BATCH_BYTES.min(self.buffer_bytes / 2)
     }
 
     /// Makes the session.
@@ -97,6 +105,7 @@ impl SessionBuilder {
                 ..State::default()
             }),
             work: Notify::new(),
+            is_full: AtomicBool::new(false),
             options: self,
         });
         tokio::spawn(flusher::run(inner.clone(), done));
@@ -106,9 +115,9 @@ impl SessionBuilder {
 
 /// A stream of writes. Cheap to clone and shared by threads: all clones are one session.
 ///
-/// Operations are sent in batches, one after the other, so two operations on the same row take effect in the order in
-/// which they were applied. A flush covers all tables and tablets at once. Each write carries a request id, so that what
-/// is tried twice happens once.
+/// Operations are sent in batches, several at a time, but one after the other to each tablet, so two operations on the
+/// same row take effect in the order in which they were applied. A flush covers all tables and tablets at once. Each
+/// write carries a request id, so that what is tried twice happens once.
 ///
 /// When the last clone is dropped a background session still sends what waits (errors are logged); a manual one gives it
 /// up with a warning in the log.
@@ -138,6 +147,8 @@ struct Inner {
     state: Mutex<State>,
     /// Wakes the flusher.
     work: Notify,
+    /// A batch has gathered since the last look.
+    is_full: AtomicBool,
     /// A permit a byte.
     space: Semaphore,
 }
@@ -174,6 +185,10 @@ impl Session {
     /// written.
     pub async fn apply(&self, operation: Operation) -> Result<(), ApplyError> {
         let inner = self.inner();
+        // On a runtime of one thread the flusher would have no chance to send while there is room.
+        if inner.is_full.load(Ordering::Relaxed) && inner.is_full.swap(false, Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+        }
         let (bytes, limit) = (operation.wire_size(), inner.options.buffer_bytes);
         if bytes > limit {
             let operation = Box::new(operation);
@@ -262,7 +277,8 @@ impl Inner {
         let mut state = self.state.lock();
         let is_sync = pending.reply.is_some();
         let was_empty = state.waiting.is_empty();
-        state.waiting_bytes += pending.bytes;
+        let bytes = pending.bytes;
+        state.waiting_bytes += bytes;
         state.waiting.push(pending);
         state.applied += 1;
         if was_empty {
@@ -271,10 +287,17 @@ impl Inner {
         if is_sync {
             state.flush_upto = state.applied;
         }
-        let is_much = state.waiting_bytes >= self.options.buffer_bytes / 2;
+        let limit = self.options.batch_bytes();
+        let is_much = state.waiting_bytes >= limit;
+        if is_much && state.waiting_bytes - bytes < limit && self.options.mode == FlushMode::AutoBackground {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
         drop(state);
         if is_sync || was_empty || is_much {
             self.work.notify_one();
         }
     }
 }
+
+/// Large enough that what a request costs by itself does not count, small enough to stay in a cache.
+const BATCH_BYTES: usize = 1 << 20;

@@ -1,313 +1,201 @@
-//! Writing one batch: which tablet each row belongs to, one request a tablet, retries.
+//! One batch: which tablet each row belongs to, one request a tablet, and what became of the rows.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use meta_cache::{Reach, Selection, Server, Tablet};
-use proto::kudu::RowOperationsPb;
-use proto::kudu::tserver::{WriteRequestPb, WriteResponsePb};
-use proto::methods::tablet_server_service::Write;
+use meta_cache::Reach;
+use schema::Cell;
 use schema::row_ops::Encoder;
 use tokio::task::JoinSet;
 
+use super::Pending;
 use super::errors::WriteError;
-use crate::client::{CallSpec, Shared, no_replica};
-use crate::error::{AttemptError, MasterError, StatusCode};
+use super::group::{Ending, Group};
+use super::lanes::Turn;
+use crate::client::Shared;
+use crate::error::AttemptError;
 use crate::locate::Place;
-use crate::op::Operation;
-use crate::retry::{Advice, Backoff, Deadline, advise_writer};
+use crate::retry::{Backoff, Deadline};
 use crate::table::Table;
 
-type Outcome = Result<(), Arc<WriteError>>;
-
-/// Rows of one batch that go to one tablet in one request.
-struct Group {
-    table: Table,
-    tablet: Arc<Tablet>,
-    /// Partition key of the first row, to find the tablet again.
-    key: Vec<u8>,
-    rows: Encoder,
-    /// Which operations of the batch these are.
-    indexes: Vec<usize>,
-    is_closed: bool,
-}
-
-/// How a group ended.
-enum Ending {
-    /// For each row of the group.
-    Written(Vec<Outcome>),
-    /// None of its rows was written.
-    Failed(Arc<WriteError>),
-    /// The tablet no longer exists: its rows have to be sorted anew.
-    Regroup(AttemptError),
-}
-
-/// Writes a batch. Gives each operation back with what became of it, in the order given.
-pub(super) async fn write_batch(
-    shared: &Arc<Shared>,
-    operations: Vec<Operation>,
+/// Operations that were taken together. Their groups are written by tasks of their own.
+pub(super) struct Batch {
+    pending: Vec<Pending>,
     timeout: Duration,
-) -> Vec<(Operation, Outcome)> {
-    let deadline = Deadline::after(timeout);
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; operations.len()];
-    let mut todo: Vec<usize> = (0..operations.len()).collect();
-    let mut backoff = Backoff::default();
-    while !todo.is_empty() {
-        let (groups, mut later) = sort(shared, &operations, &todo, &mut outcomes, &deadline).await;
-        let mut gone = None;
-        for (indexes, ending) in write_groups(shared, groups, deadline).await {
-            match ending {
-                Ending::Written(rows) => {
-                    indexes.into_iter().zip(rows).for_each(|(index, row)| outcomes[index] = Some(row));
-                }
-                Ending::Failed(error) => {
-                    indexes.into_iter().for_each(|index| outcomes[index] = Some(Err(error.clone())));
-                }
-                Ending::Regroup(error) => {
-                    later.extend(indexes);
-                    gone = Some(error);
-                }
-            }
-        }
-        later.sort_unstable();
-        todo = later;
-        if let Some(error) = gone
-            && !deadline.pause(backoff.next()).await
-        {
-            let last = Some(Box::new(error));
-            let table = operations[todo[0]].table().name().to_owned();
-            let error = WriteError::TimedOut { table, tablet: UNKNOWN.into(), after: deadline.given(), last };
-            let error = Arc::new(error);
-            std::mem::take(&mut todo)
-                .into_iter()
-                .for_each(|index| outcomes[index] = Some(Err(error.clone())));
-        }
-    }
-    let abandoned = |operation: &Operation| {
-        Err(Arc::new(WriteError::Abandoned { table: operation.table().name().to_owned() }))
-    };
-    operations
-        .into_iter()
-        .zip(outcomes)
-        .map(|(operation, outcome)| {
-            let outcome = outcome.unwrap_or_else(|| abandoned(&operation));
-            (operation, outcome)
-        })
-        .collect()
+    failures: Vec<(usize, Arc<WriteError>)>,
+    /// The rows of each group that was started; emptied when it ends.
+    groups: Vec<Vec<usize>>,
+    tasks: JoinSet<(usize, Ending)>,
+    /// Rows that are not in a group: not sorted yet, no room, or their tablet is gone.
+    again: Vec<usize>,
+    gone: Option<AttemptError>,
+    held: Vec<Turn>,
 }
 
-/// Sorts operations by tablet. Those that fail here get their outcome; those that do not fit a request come back, to be
-/// sent in the next round.
-async fn sort(
-    shared: &Arc<Shared>,
-    operations: &[Operation],
-    todo: &[usize],
-    outcomes: &mut [Option<Outcome>],
-    deadline: &Deadline,
-) -> (Vec<Group>, Vec<usize>) {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut by_tablet: HashMap<String, usize> = HashMap::new();
-    let mut later = Vec::new();
-    let mut unlocatable: Option<(String, Arc<WriteError>)> = None;
-    for &index in todo {
-        let operation = &operations[index];
-        let table = operation.table();
-        let name = || table.name().to_owned();
-        // The master just did not answer for this table: it would not for the next row either.
-        if let Some((id, error)) = &unlocatable
-            && id == table.id()
-        {
-            outcomes[index] = Some(Err(error.clone()));
-            continue;
-        }
+/// Rows of one table by tablet: groups by the first key of theirs.
+struct Route {
+    table: Table,
+    groups: Vec<usize>,
+}
+
+impl Batch {
+    pub(super) fn new(pending: Vec<Pending>, timeout: Duration) -> Batch {
+        let again = (0..pending.len()).collect();
+        let (failures, groups, held) = (Vec::new(), Vec::new(), Vec::new());
+        Batch { pending, timeout, failures, groups, tasks: JoinSet::new(), again, gone: None, held }
+    }
+
+    /// Whether all its rows are on their way or done.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.again.is_empty()
+    }
+
+    /// Sorts rows by tablet. Those that fail here have failed; those that do not fit a request are left for the next
+    /// round. The rows of each group come with it.
+    pub(super) async fn sort(&mut self, shared: &Shared) -> Vec<(Group, Vec<usize>)> {
+        let deadline = Deadline::after(self.timeout);
+        let Batch { pending, failures, again, .. } = self;
+        let mut groups: Vec<(Group, Vec<usize>)> = Vec::new();
+        let mut routes: Vec<Route> = Vec::new();
+        let mut unlocatable: Option<(String, Arc<WriteError>)> = None;
         let mut key = Vec::new();
-        if let Err(source) = table.partitioner().encode(&operation.row().cells(), &mut key) {
-            outcomes[index] = Some(Err(Arc::new(WriteError::Key { table: name(), source })));
-            continue;
-        }
-        let tablet = match shared.locate(table, &key, Reach::Point, deadline).await {
-            Ok(Place::Tablet(tablet)) => tablet,
-            Ok(Place::Gap { .. }) => {
-                outcomes[index] = Some(Err(Arc::new(WriteError::NonCovered { table: name() })));
+        let mut cells: Vec<Cell<'_>> = Vec::new();
+        for index in std::mem::take(again) {
+            let operation = &pending[index].operation;
+            let table = operation.table();
+            let name = || table.name().to_owned();
+            let mut fail = |error| failures.push((index, error));
+            // The master just did not answer for this table: it would not for the next row either.
+            if let Some((id, error)) = &unlocatable
+                && id == table.id()
+            {
+                fail(error.clone());
                 continue;
             }
-            Err(source) => {
-                let error = Arc::new(WriteError::Locate { table: name(), source });
-                outcomes[index] = Some(Err(error.clone()));
-                unlocatable = Some((table.id().to_owned(), error));
+            key.clear();
+            cells.clear();
+            cells.extend((0..table.schema().key_columns()).map(|column| operation.row().cell(column)));
+            if let Err(source) = table.partitioner().encode(&cells, &mut key) {
+                fail(Arc::new(WriteError::Key { table: name(), source }));
                 continue;
             }
-        };
-        let group = match by_tablet.get(tablet.id()) {
-            Some(group) => *group,
-            None => {
-                by_tablet.insert(tablet.id().to_owned(), groups.len());
-                let rows = Encoder::new(table.schema());
-                let table = table.clone();
-                groups.push(Group { table, tablet, key, rows, indexes: Vec::new(), is_closed: false });
-                groups.len() - 1
-            }
-        };
-        let group = &mut groups[group];
-        // Once a row of a tablet has to wait, all behind it do, or they would overtake it.
-        group.is_closed |= group.rows.byte_size() > MAX_REQUEST_BYTES || !group.table.is_same_handle(table);
-        if group.is_closed {
-            later.push(index);
-            continue;
-        }
-        match group.rows.push(operation.kind(), operation.row()) {
-            Ok(()) => group.indexes.push(index),
-            Err(source) => {
-                outcomes[index] = Some(Err(Arc::new(WriteError::Encode { table: name(), source })))
-            }
-        }
-    }
-    groups.retain(|group| !group.indexes.is_empty());
-    (groups, later)
-}
-
-/// Writes all groups at the same time.
-async fn write_groups(
-    shared: &Arc<Shared>,
-    mut groups: Vec<Group>,
-    deadline: Deadline,
-) -> Vec<(Vec<usize>, Ending)> {
-    if groups.len() == 1
-        && let Some(group) = groups.pop()
-    {
-        return vec![write_group(shared, group, deadline).await];
-    }
-    let mut tasks = JoinSet::new();
-    for group in groups {
-        let shared = shared.clone();
-        tasks.spawn(async move { write_group(&shared, group, deadline).await });
-    }
-    let mut endings = Vec::new();
-    while let Some(ending) = tasks.join_next().await {
-        // A task that broke has no ending; its rows count as abandoned.
-        endings.extend(ending.ok());
-    }
-    endings
-}
-
-async fn write_group(shared: &Arc<Shared>, group: Group, deadline: Deadline) -> (Vec<usize>, Ending) {
-    let Group { table, mut tablet, key, rows, indexes, .. } = group;
-    let (rows, indirect_data) = rows.finish();
-    let mut message = WriteRequestPb {
-        tablet_id: tablet.id().as_bytes().to_vec().into(),
-        schema: Some(table.write_schema().clone()),
-        row_operations: Some(RowOperationsPb { rows: Some(rows), indirect_data: Some(indirect_data) }),
-        ..Default::default()
-    };
-    let mut request = shared.requests.begin();
-    let mut backoff = Backoff::default();
-    let mut last: Option<AttemptError> = None;
-    let ending = loop {
-        let error = match shared.cache.pick(&tablet, Selection::LeaderOnly, &[]) {
-            None => {
-                shared.cache.invalidate(&tablet);
-                no_replica(&tablet)
-            }
-            Some(server) => {
-                message.propagated_timestamp = shared.observed();
-                message.authz_token = table.authz_token();
-                let spec = CallSpec {
-                    deadline: deadline.of_try(shared.options.rpc_timeout),
-                    features: &[],
-                    request_id: Some(request.next_try()),
-                };
-                match shared.try_server::<Write>(&server, &message, spec).await {
-                    Ok(answer) => {
-                        shared.observe(answer.message.timestamp);
-                        break Ending::Written(read_rows(
-                            &answer.message,
-                            indexes.len(),
-                            &table,
-                            &tablet,
-                            &server,
-                        ));
-                    }
-                    Err(error) => {
-                        shared.learn(&tablet, &server, &error, advise_writer(&error), &deadline);
-                        error
-                    }
+            let is_for = |route: &Route| route.table.is_same_handle(table) || route.table.id() == table.id();
+            let route = match routes.iter().position(is_for) {
+                Some(route) => &mut routes[route],
+                None => {
+                    routes.push(Route { table: table.clone(), groups: Vec::new() });
+                    let last = routes.len() - 1;
+                    &mut routes[last]
                 }
+            };
+            let behind = route.groups.partition_point(|group| groups[*group].0.tablet.start() <= &key[..]);
+            let before = behind.checked_sub(1).map(|at| route.groups[at]);
+            let group = match before.filter(|group| groups[*group].0.tablet.covers(&key)) {
+                Some(group) => group,
+                None => {
+                    let tablet = match shared.locate(table, &key, Reach::Point, &deadline).await {
+                        Ok(Place::Tablet(tablet)) => tablet,
+                        Ok(Place::Gap { .. }) => {
+                            fail(Arc::new(WriteError::NonCovered { table: name() }));
+                            continue;
+                        }
+                        Err(source) => {
+                            let error = Arc::new(WriteError::Locate { table: name(), source });
+                            fail(error.clone());
+                            unlocatable = Some((table.id().to_owned(), error));
+                            continue;
+                        }
+                    };
+                    route.groups.insert(behind, groups.len());
+                    let (key, rows) = (key.clone(), Encoder::new(table.schema()));
+                    groups.push((
+                        Group { table: table.clone(), tablet, key, rows, is_closed: false },
+                        Vec::new(),
+                    ));
+                    groups.len() - 1
+                }
+            };
+            let (group, indexes) = &mut groups[group];
+            // Once a row of a tablet has to wait, all behind it do, or they would overtake it.
+            group.is_closed |=
+                group.rows.byte_size() > MAX_REQUEST_BYTES || !group.table.is_same_handle(table);
+            if group.is_closed {
+                again.push(index);
+                continue;
             }
-        };
-        let advice = advise_writer(&error);
-        tracing::debug!(table = table.name(), tablet = tablet.id(), %error, ?advice, "a write failed");
-        if advice == Advice::GiveUp {
-            let (table, tablet) = (table.name().to_owned(), tablet.id().to_owned());
-            break Ending::Failed(Arc::new(WriteError::Refused { table, tablet, source: error }));
-        }
-        // That no replica is left says less than why the last one failed.
-        if last.is_none() || !matches!(error, AttemptError::NoReplica { .. }) {
-            last = Some(error);
-        }
-        if !deadline.pause(backoff.next()).await {
-            break Ending::Failed(timed_out(&table, &tablet, &deadline, last));
-        }
-        if advice == Advice::NewToken
-            && let Err(source) = table.renew_authz_token(&deadline).await
-        {
-            break Ending::Failed(Arc::new(WriteError::Locate { table: table.name().to_owned(), source }));
-        }
-        match shared.locate(&table, &key, Reach::Point, &deadline).await {
-            Ok(Place::Tablet(found)) if found.id() == tablet.id() => tablet = found,
-            Ok(_) => {
-                break Ending::Regroup(last.unwrap_or_else(|| no_replica(&tablet)));
-            }
-            Err(MasterError::TimedOut { last: None, .. }) => {
-                break Ending::Failed(timed_out(&table, &tablet, &deadline, last));
-            }
-            Err(source) => {
-                break Ending::Failed(Arc::new(WriteError::Locate {
-                    table: table.name().to_owned(),
-                    source,
-                }));
+            match group.rows.push(operation.kind(), operation.row()) {
+                Ok(()) => indexes.push(index),
+                Err(source) => fail(Arc::new(WriteError::Encode { table: name(), source })),
             }
         }
-    };
-    (indexes, ending)
-}
-
-fn read_rows(
-    answer: &WriteResponsePb,
-    rows: usize,
-    table: &Table,
-    tablet: &Tablet,
-    server: &Server,
-) -> Vec<Outcome> {
-    let mut outcomes = vec![Ok(()); rows];
-    for failed in &answer.per_row_errors {
-        let index = usize::try_from(failed.row_index).ok();
-        // An index that is none would be a bug of the server; there is no row to tell it to.
-        if let Some(outcome) = index.and_then(|index| outcomes.get_mut(index)) {
-            *outcome = Err(Arc::new(WriteError::Row {
-                table: table.name().to_owned(),
-                tablet: tablet.id().to_owned(),
-                host: server.host_port(),
-                status: StatusCode(failed.error.code),
-                message: failed.error.message().to_owned(),
-            }));
-        }
+        groups.retain(|(_, indexes)| !indexes.is_empty());
+        groups
     }
-    outcomes
-}
 
-fn timed_out(
-    table: &Table,
-    tablet: &Tablet,
-    deadline: &Deadline,
-    last: Option<AttemptError>,
-) -> Arc<WriteError> {
-    Arc::new(WriteError::TimedOut {
-        table: table.name().to_owned(),
-        tablet: tablet.id().to_owned(),
-        after: deadline.given(),
-        last: last.map(Box::new),
-    })
+    /// Sets a group on its way.
+    pub(super) fn start(&mut self, shared: &Arc<Shared>, group: Group, indexes: Vec<usize>, turn: Turn) {
+        let (shared, timeout, number) = (shared.clone(), self.timeout, self.groups.len());
+        self.groups.push(indexes);
+        self.tasks.spawn(async move { (number, group.write(&shared, turn, timeout).await) });
+    }
+
+    /// Waits for the next group to end; false when none is under way. **Cancel safe.**
+    pub(super) async fn next_ending(&mut self) -> bool {
+        let Some(ended) = self.tasks.join_next().await else { return false };
+        // A task that broke has no ending; its rows count as abandoned.
+        let Ok((number, ending)) = ended else { return true };
+        let indexes = std::mem::take(&mut self.groups[number]);
+        match ending {
+            Ending::Written(failed) => {
+                let failed = failed.into_iter().filter_map(|(row, error)| Some((*indexes.get(row)?, error)));
+                self.failures.extend(failed);
+            }
+            Ending::Failed(error) => {
+                self.failures.extend(indexes.into_iter().map(|index| (index, error.clone())));
+            }
+            Ending::Regroup(error, turn) => {
+                self.again.extend(indexes);
+                self.gone = Some(error);
+                self.held.push(turn);
+            }
+        }
+        true
+    }
+
+    /// Sees to the end of it. Gives the operations back, with the failed ones by index and in order.
+    pub(super) async fn finish(
+        mut self,
+        shared: &Arc<Shared>,
+    ) -> (Vec<Pending>, Vec<(usize, Arc<WriteError>)>) {
+        let deadline = Deadline::after(self.timeout);
+        let mut backoff = Backoff::default();
+        loop {
+            while self.next_ending().await {}
+            if self.again.is_empty() {
+                break;
+            }
+            self.again.sort_unstable();
+            if let Some(error) = self.gone.take()
+                && !deadline.pause(backoff.next()).await
+            {
+                let table = self.pending[self.again[0]].operation.table().name().to_owned();
+                let (tablet, after, last) = (UNKNOWN.to_owned(), deadline.given(), Some(Box::new(error)));
+                let error = Arc::new(WriteError::TimedOut { table, tablet, after, last });
+                let again = std::mem::take(&mut self.again).into_iter();
+                self.failures.extend(again.map(|index| (index, error.clone())));
+                break;
+            }
+            for (group, indexes) in self.sort(shared).await {
+                self.start(shared, group, indexes, Turn::default());
+            }
+        }
+        for index in std::mem::take(&mut self.groups).into_iter().flatten() {
+            let table = self.pending[index].operation.table().name().to_owned();
+            self.failures.push((index, Arc::new(WriteError::Abandoned { table })));
+        }
+        self.failures.sort_unstable_by_key(|(index, _)| *index);
+        (self.pending, self.failures)
+    }
 }
 
 /// Stands in messages for a tablet that is gone.
