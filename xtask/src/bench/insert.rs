@@ -106,7 +106,7 @@ impl Insert {
         let seconds = start.elapsed().as_secs_f64();
         let server = measure::whole_cpu_time(side.tserver)?.saturating_sub(before);
         let peak = peak.stop()?;
-        ensure!(said.contains("INSERT/UPSERT report") && !said.contains("ERROR"), "loadgen said: {said}");
+        ensure!(said.contains("INSERT report") && !said.contains("ERROR"), "loadgen said: {said}");
         let written = if data.exists() { side::bytes_below(&data)? } else { 0 };
         side.stop()?;
         let rows = self.rows as f64;
