@@ -74,10 +74,25 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_never_panics(text in any::<String>()) {
-        let _ = SockAddr::parse(&text, 1);
-        let _ = HostPort::parse(&text, 1);
-        let _ = HostPort::parse_list(&text, 1);
+    fn addresses_with_changed_characters_are_refused_or_stable(
+        addresses in proptest::collection::vec(any_address(), 1..3),
+        changes in proptest::collection::vec((any::<usize>(), 0..2_usize, "[\\[\\]:.%,0-9a-f \\\\x<>@/é]{0,2}"), 1..4),
+    ) {
+        let mut text = addresses.iter().map(SockAddr::to_string).collect::<Vec<_>>().join(",");
+        for (at, removed, inserted) in changes {
+            let mut characters: Vec<char> = text.chars().collect();
+            let at = at % (characters.len() + 1);
+            characters.splice(at..(at + removed).min(characters.len()), inserted.chars());
+            text = characters.into_iter().collect();
+        }
+        if let Ok(addr) = SockAddr::parse(&text, 1) {
+            prop_assert_eq!(SockAddr::parse(&addr.to_string(), 2).unwrap(), addr);
+        }
+        if let Ok(list) = HostPort::parse_list(&text, 1) {
+            for host_port in list {
+                prop_assert_eq!(HostPort::parse(&host_port.to_string(), 2).unwrap(), host_port);
+            }
+        }
     }
 
     #[test]

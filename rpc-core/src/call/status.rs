@@ -199,6 +199,7 @@ impl fmt::Display for RemoteError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::damage::{damaged, damages};
     use proptest::prelude::*;
 
     proptest! {
@@ -215,8 +216,21 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = RemoteError::decode(&Bytes::from(bytes));
+        fn what_is_read_of_damaged_bytes_is_written_and_read_again(
+            message in ".{0,40}",
+            flags in proptest::collection::vec(any::<u32>(), 0..4),
+            damages in damages(),
+        ) {
+            let mut error = RemoteError::with_extension(message, 102, b"\x08\x01");
+            error.code = Some(RpcErrorCode(7));
+            error.unsupported_feature_flags = flags;
+            let mut bytes = Vec::new();
+            error.encode(&mut bytes);
+            if let Ok(read) = RemoteError::decode(&Bytes::from(damaged(bytes, &damages))) {
+                let mut again = Vec::new();
+                read.encode(&mut again);
+                prop_assert_eq!(RemoteError::decode(&Bytes::from(again)).unwrap(), read);
+            }
         }
     }
 

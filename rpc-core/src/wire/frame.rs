@@ -115,6 +115,7 @@ pub fn take(buffer: &mut BytesMut, limit: u32) -> Result<Option<(Bytes, Bytes)>,
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
+    use crate::wire::damage::{damaged, damages};
     use proptest::prelude::*;
 
     const LIMIT: u32 = super::super::limits::DEFAULT_MAX_MESSAGE_SIZE;
@@ -158,9 +159,20 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn damaged_frames_are_taken_within_their_bounds_or_refused(
+            header in proptest::collection::vec(any::<u8>(), 0..200),
+            main in proptest::collection::vec(any::<u8>(), 0..200),
+            damages in damages(),
+        ) {
+            let bytes = damaged([frame(&header, &main), frame(&main, &header)].concat(), &damages);
             let mut buffer = BytesMut::from(&bytes[..]);
-            while let Ok(Some(_)) = take(&mut buffer, LIMIT) {}
+            // A frame has four bytes of length, and one each for those of its parts.
+            for _ in 0..=bytes.len() / 6 {
+                let before = buffer.len();
+                let Ok(Some((header, main))) = take(&mut buffer, LIMIT) else { return Ok(()) };
+                prop_assert!(before - buffer.len() >= 6 + header.len() + main.len());
+            }
+            prop_assert!(false, "more frames than bytes");
         }
     }
 

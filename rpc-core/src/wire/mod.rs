@@ -13,6 +13,9 @@
     clippy::panic
 )]
 
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
+pub(crate) mod damage;
 pub mod frame;
 pub mod header;
 pub mod limits;

@@ -287,6 +287,7 @@ pub fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::wire::damage::{damaged, damages};
     use proptest::prelude::*;
 
     proptest! {
@@ -303,9 +304,29 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_end_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn damaged_fields_are_read_within_their_bytes_or_refused(
+            fields in proptest::collection::vec(
+                (1_u32..5000, any::<u64>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..6),
+            damages in damages(),
+        ) {
+            let mut bytes = Vec::new();
+            for (field, number, content) in &fields {
+                put_varint(&mut bytes, u64::from(*field) << 3);
+                put_varint(&mut bytes, *number);
+                put_bytes(&mut bytes, *field, content);
+                // A group of one field.
+                put_varint(&mut bytes, (u64::from(*field) << 3) | 3);
+                put_bytes(&mut bytes, 1, content);
+                put_varint(&mut bytes, (u64::from(*field) << 3) | 4);
+            }
+            let bytes = damaged(bytes, &damages);
             let mut reader = Reader::new(&bytes);
-            while let Ok(Some(_)) = reader.next_field() {}
+            for _ in 0..=bytes.len() {
+                let before = reader.rest().len();
+                let Ok(Some((field, _))) = reader.next_field() else { return Ok(()) };
+                prop_assert!(field > 0 && reader.rest().len() < before);
+            }
+            prop_assert!(false, "more fields than bytes");
         }
     }
 
