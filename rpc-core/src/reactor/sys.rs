@@ -141,7 +141,12 @@ fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
 
 fn send(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     loop {
-        match socket.send_vectored_with_flags(slices, NO_SIGNAL) {
+        let sent = match slices {
+            // The system reads no list of pieces then.
+            [only] => socket.send_with_flags(only, NO_SIGNAL),
+            _ => socket.send_vectored_with_flags(slices, NO_SIGNAL),
+        };
+        match sent {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }

@@ -24,6 +24,9 @@ impl ResponseHeader {
     /// # Errors
     /// [`WireError`] if the bytes are no message, lack `call_id`, or hold too many offsets.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        if let Some(usual) = Self::usual(bytes) {
+            return Ok(usual);
+        }
         let mut header = Self::default();
         let mut call_id = None;
         let mut reader = Reader::new(bytes);
@@ -37,6 +40,18 @@ impl ResponseHeader {
         }
         header.call_id = call_id.ok_or(WireError::MissingField("call_id"))?;
         Ok(header)
+    }
+
+    /// Reads a header as almost all are: an id of at most 28 bits and a flag. `None` = it has to be decoded.
+    #[inline]
+    fn usual(bytes: &[u8]) -> Option<Self> {
+        let ([0x08, id @ ..], [0x10, flag @ (0 | 1)]) = bytes.split_last_chunk::<2>()? else { return None };
+        let (last, more) = id.split_last()?;
+        if id.len() > 4 || *last >= 0x80 || more.iter().any(|byte| *byte < 0x80) {
+            return None;
+        }
+        let call_id = id.iter().rev().fold(0i32, |id, byte| (id << 7) | i32::from(byte & 0x7f));
+        Some(Self { call_id, is_error: Some(*flag == 1), sidecar_offsets: Vec::new() })
     }
 
     /// Appends the header, fields in number order.
