@@ -48,8 +48,8 @@ struct Target {
     nullable: bool,
     immutable: bool,
     auto_incrementing: bool,
-    /// Not every cell of the right width is in bounds.
-    bounded: bool,
+    /// Cells of the right width that are longer than this may be out of bounds.
+    safe_bytes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -90,9 +90,12 @@ impl Decoder {
             nullable: column.nullable,
             immutable: column.immutable,
             auto_incrementing: column.auto_incrementing,
-            bounded: column.data_type.is_varlen()
-                || column.data_type.is_decimal()
-                || column.data_type == DataType::Date,
+            safe_bytes: match column.data_type {
+                DataType::Varchar => usize::from(column.length).min(bounds::MAX_CELL_SIZE),
+                data_type if data_type.is_varlen() => bounds::MAX_CELL_SIZE,
+                data_type if data_type.is_decimal() || data_type == DataType::Date => 0,
+                _ => usize::MAX,
+            },
         };
         Self {
             table: table.clone(),
@@ -180,8 +183,12 @@ impl Decoder {
     ) -> Option<(OpKind, &'a [u8])> {
         let kind = self.kind(&mut rest).ok()?;
         let (set, null) = self.bitmaps(&mut rest).ok()?;
-        cells.clear();
-        cells.resize(self.table.len(), Cell::Unset);
+        if cells.len() == self.table.len() {
+            cells.fill(Cell::Unset);
+        } else {
+            cells.clear();
+            cells.resize(self.table.len(), Cell::Unset);
+        }
         for (index, (sources, set)) in self.plan.chunks(8).zip(set).enumerate() {
             let null = null.get(index).copied().unwrap_or(0);
             for (place, source) in sources.iter().enumerate() {
@@ -233,9 +240,13 @@ impl Decoder {
                     (kind == OpKind::Update).then_some(Fault::Immutable)
                 }
                 Cell::Null if !target.nullable => Some(Fault::NullInNotNull),
-                Cell::Null | Cell::Value(_) => {
+                Cell::Null => {
                     fields |= !target.key;
-                    target.bounded.then_some(Fault::Bounds)
+                    None
+                }
+                Cell::Value(raw) => {
+                    fields |= !target.key;
+                    (raw.len() > target.safe_bytes).then_some(Fault::Bounds)
                 }
             };
             if let Some(found) = found
