@@ -56,7 +56,7 @@ fn schema(request: &CreateTableRequestPb, limits: &Limits) -> Result<Schema, Fau
         check("owner name", owner, limits.owner_length)?;
     }
     if let Some(comment) = request.comment.as_deref().filter(|comment| !comment.is_empty()) {
-        check("table comment", comment, limits.comment_length)?;
+        check("table comment", comment, limits.table_comment_length)?;
     }
     if columns.len() > limits.columns {
         return Err(Fault::TooManyColumns { columns: columns.len(), max: limits.columns });
@@ -70,12 +70,15 @@ fn schema(request: &CreateTableRequestPb, limits: &Limits) -> Result<Schema, Fau
         }
         check("column name", &column.name, limits.identifier_length)?;
         if !column.comment().is_empty() {
-            check("column comment", column.comment(), limits.comment_length)?;
+            check("column comment", column.comment(), limits.column_comment_length)?;
         }
     }
     let schema = Schema::try_from(&request.schema).map_err(Fault::BadSchema)?;
     if let Some(column) = schema.columns().iter().find(|column| column.data_type == DataType::IsDeleted) {
         return Err(Fault::VirtualColumn { column: column.name.clone(), data_type: column.data_type });
+    }
+    if let Some(column) = schema.columns().iter().find(|column| column.auto_incrementing) {
+        return Err(Fault::NoAutoIncrementingYet { column: column.name.clone() });
     }
     Ok(schema.with_sequential_ids(0))
 }
@@ -274,6 +277,45 @@ mod tests {
             with(vec![column("id", true), column("", false)]),
             "invalid column name: empty string not a valid identifier"
         );
+    }
+
+    #[test]
+    fn a_column_that_would_count_by_itself_is_refused_at_once() {
+        let mut request = request("t");
+        let counter = ColumnSchemaPb {
+            r#type: DataType::Int64 as i32,
+            is_auto_incrementing: Some(true),
+            ..column("auto_incrementing_id", true)
+        };
+        request.schema.columns.insert(1, counter);
+        let fault = plan(request, "root", &Limits::default()).unwrap_err();
+        assert!(matches!(fault, Fault::NoAutoIncrementingYet { .. }), "{fault}");
+        assert_eq!(fault.codes().1, proto::kudu::app_status_pb::ErrorCode::NotSupported);
+    }
+
+    #[test]
+    fn owners_and_comments_have_limits_of_their_own() {
+        let limits = Limits {
+            owner_length: 3,
+            table_comment_length: 4,
+            column_comment_length: 5,
+            ..Limits::default()
+        };
+        let with = |owner: &str, table: &str, column: &str| {
+            let mut request = request("t");
+            (request.owner, request.comment) = (Some(owner.into()), Some(table.into()));
+            request.schema.columns[1].comment = Some(column.into());
+            plan(request, "root", &limits).map(drop).map_err(|fault| fault.to_string())
+        };
+        with("123", "1234", "12345").unwrap();
+        for (refused, what) in [
+            (with("1234", "", ""), "owner name"),
+            (with("1", "12345", ""), "table comment"),
+            (with("1", "", "123456"), "column comment"),
+        ] {
+            let text = refused.unwrap_err();
+            assert!(text.starts_with(&format!("invalid {what}: ")), "{text}");
+        }
     }
 
     #[test]

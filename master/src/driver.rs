@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use net_addr::{HostPort, Resolver, SockAddr};
+use net_addr::{CachingResolver, HostPort, SockAddr, SystemResolver};
+use proto::Method;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet};
 use rpc_core::{CallError, Messenger, Proxy};
@@ -16,6 +17,9 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::catalog::{Action, Next};
 use crate::services::Context;
+
+/// How names of tablet servers are looked up.
+pub(crate) type Names = CachingResolver<SystemResolver>;
 
 /// Wakes the driver, and runs futures on its thread.
 #[derive(Clone, Debug)]
@@ -33,6 +37,11 @@ impl DriverHandle {
     /// Runs a future; it ends when the master stops.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(future);
+    }
+
+    /// Runs work that takes long on a thread of its own.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        self.runtime.spawn_blocking(work);
     }
 }
 
@@ -65,7 +74,7 @@ impl Driver {
         self,
         context: Arc<Context>,
         user: String,
-        resolver: Arc<dyn Resolver>,
+        resolver: Arc<Names>,
     ) -> io::Result<Running> {
         let (stop, mut stopped) = watch::channel(false);
         let news = self.handle.news;
@@ -112,8 +121,17 @@ impl Running {
 
 struct Sender {
     messenger: Messenger,
-    resolver: Arc<dyn Resolver>,
+    resolver: Arc<Names>,
     context: Arc<Context>,
+}
+
+/// How an attempt went.
+enum Outcome {
+    Done,
+    /// The same may work later.
+    Failed,
+    /// The server will never do it; why, in its words.
+    Refused(String),
 }
 
 impl Sender {
@@ -124,21 +142,28 @@ impl Sender {
     /// Sends `action` until it is done or no longer wanted.
     async fn see_through(self: Arc<Self>, action: Action, gate: Arc<Semaphore>) {
         let mut pause = SHORTEST_PAUSE;
-        loop {
-            let done = {
+        for attempt in 0.. {
+            let outcome = {
                 let _turn = gate.acquire().await;
-                match self.attempt(&action).await {
-                    Some(done) => done,
+                match self.attempt(&action, attempt).await {
+                    Some(outcome) => outcome,
                     None => return,
                 }
             };
             let next = {
-                let mut catalog = self.context.catalog.lock();
-                match &action {
-                    Action::Create { server, tablet } => {
-                        catalog.create_answered(server, tablet, done, Instant::now())
+                let (mut catalog, now) = (self.context.catalog.lock(), Instant::now());
+                let done = matches!(outcome, Outcome::Done);
+                match (&action, outcome) {
+                    (Action::Create { server, tablet }, Outcome::Refused(why)) => {
+                        catalog.create_refused(server, tablet, &why);
+                        Next::Stop
                     }
-                    Action::Delete { server, tablet } => catalog.delete_answered(server, tablet, done),
+                    (Action::Create { server, tablet }, _) => {
+                        catalog.create_answered(server, tablet, done, now)
+                    }
+                    (Action::Delete { server, tablet }, _) => {
+                        catalog.delete_answered(server, tablet, done, now)
+                    }
                 }
             };
             // The catalog may have found another server for the replica.
@@ -151,68 +176,88 @@ impl Sender {
         }
     }
 
-    /// One attempt: whether the server has done it. `None`: no longer wanted.
-    async fn attempt(&self, action: &Action) -> Option<bool> {
+    /// One attempt. `None`: no longer wanted.
+    async fn attempt(&self, action: &Action, attempt: usize) -> Option<Outcome> {
         let (server, tablet) = (action.server(), action.tablet());
-        let outcome = match action {
+        let sent = match action {
             Action::Create { .. } => {
                 let request = self.context.catalog.lock().create_request(server, tablet)?;
-                let Some(proxy) = self.proxy(server).await else { return Some(false) };
-                let sent = proxy.call::<CreateTablet>(&request).timeout(TIMEOUT).send().await;
-                sent.map(|response| response.message.error)
+                self.send::<CreateTablet>(server, attempt, &request).await.map(|response| response.error)
             }
             Action::Delete { .. } => {
                 let request = self.context.catalog.lock().delete_request(server, tablet)?;
-                let Some(proxy) = self.proxy(server).await else { return Some(false) };
-                let sent = proxy.call::<DeleteTablet>(&request).timeout(TIMEOUT).send().await;
-                sent.map(|response| response.message.error)
+                self.send::<DeleteTablet>(server, attempt, &request).await.map(|response| response.error)
             }
         };
-        Some(match outcome {
-            Ok(None) => true,
-            Ok(Some(error)) => {
-                let done = action.is_done_by(error.code());
-                if !done {
-                    tracing::warn!(
-                        server,
-                        tablet,
-                        ?action,
-                        error = error.status.message(),
-                        "a tablet server refused"
-                    );
-                }
-                done
+        let problem = match sent {
+            Ok(None) => return Some(Outcome::Done),
+            Ok(Some(error)) if action.is_done_by(error.code()) => return Some(Outcome::Done),
+            Ok(Some(error)) if action.is_refused_by(error.code()) => {
+                return Some(Outcome::Refused(error.status.message().to_owned()));
             }
-            Err(error) => {
-                self.log(action, &error);
-                false
+            Ok(Some(error)) => format!("it refused: {}", error.status.message()),
+            Err(problem) => problem,
+        };
+        if attempt == 0 {
+            tracing::warn!(
+                ?action,
+                problem,
+                "a tablet server did not do what it was asked; it is asked again"
+            );
+        } else {
+            tracing::debug!(?action, attempt, problem, "asked again in vain");
+        }
+        Some(Outcome::Failed)
+    }
+
+    /// Sends a request to one of the server's addresses, to another one at each attempt.
+    async fn send<M: Method>(
+        &self,
+        server: &str,
+        attempt: usize,
+        request: &M::Request,
+    ) -> Result<M::Response, String> {
+        let (address, remote) = self.address(server, attempt).await?;
+        let proxy = Proxy::new(&self.messenger, remote, &address.host);
+        let sent = proxy.call::<M>(request).timeout(TIMEOUT).send().await;
+        sent.map(|response| response.message).map_err(|error| {
+            if let CallError::Network { .. } = error {
+                // The name may lead elsewhere by now.
+                self.resolver.invalidate(&address.host);
             }
+            error.to_string()
         })
     }
 
-    fn log(&self, action: &Action, error: &CallError) {
-        tracing::warn!(?action, %error, "a tablet server could not be asked; will try again");
-    }
-
-    async fn proxy(&self, server: &str) -> Option<Proxy> {
-        let address = {
+    async fn address(&self, server: &str, attempt: usize) -> Result<(HostPort, SockAddr), String> {
+        let known = {
             let catalog = self.context.catalog.lock();
-            catalog.servers().get(server)?.registration.rpc_addresses.first().cloned()?
+            let server = catalog.servers().get(server).ok_or("it has not called yet")?;
+            server.registration.rpc_addresses.clone()
         };
-        let address = HostPort::new(address.host, u16::try_from(address.port).ok()?);
-        let remote = self.resolve(&address).await?;
-        Some(Proxy::new(&self.messenger, remote, &address.host))
+        let (mut found, mut problem) = (Vec::new(), None);
+        for address in known {
+            let Ok(port) = u16::try_from(address.port) else { continue };
+            let address = HostPort::new(address.host, port);
+            match self.resolve(&address).await {
+                Ok(addresses) => found.extend(addresses.into_iter().map(|remote| (address.clone(), remote))),
+                Err(error) => problem = Some(error.to_string()),
+            }
+        }
+        if found.is_empty() {
+            return Err(problem.unwrap_or_else(|| "it has told no address".to_owned()));
+        }
+        let turn = attempt % found.len();
+        Ok(found.swap_remove(turn))
     }
 
-    async fn resolve(&self, address: &HostPort) -> Option<SockAddr> {
+    async fn resolve(&self, address: &HostPort) -> io::Result<Vec<SockAddr>> {
         if let Some(ip) = address.as_ip() {
-            return Some(ip);
+            return Ok(vec![ip]);
         }
         let (wanted, resolver) = (address.clone(), Arc::clone(&self.resolver));
-        let found = tokio::task::spawn_blocking(move || wanted.resolve(&*resolver)).await.ok()?;
-        let found = found
-            .inspect_err(|error| tracing::warn!(%address, %error, "cannot resolve a tablet server's name"));
-        found.ok()?.into_iter().next()
+        let found = tokio::task::spawn_blocking(move || wanted.resolve(&*resolver)).await;
+        found.map_err(io::Error::other)?
     }
 }
 
@@ -227,6 +272,12 @@ impl Action {
         match self {
             Self::Create { tablet, .. } | Self::Delete { tablet, .. } => tablet,
         }
+    }
+
+    /// Errors that no other attempt would change.
+    fn is_refused_by(&self, code: Code) -> bool {
+        matches!(self, Self::Create { .. })
+            && matches!(code, Code::InvalidSchema | Code::MismatchedSchema | Code::InvalidConfig)
     }
 
     /// Errors that mean: there is nothing left to do.

@@ -4,12 +4,12 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::master::master_error_pb::Code;
 use proto::kudu::master::{MasterErrorPb, TableIdentifierPb};
 use proto::kudu::{AppStatusPb, app_status_pb};
+use server_base::consensus::status;
 use thiserror::Error;
 
 /// A refusal, worded as Kudu words it, since its tools and tests look for some of these texts.
 #[derive(Debug, Clone, PartialEq, Error)]
-#[non_exhaustive]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The request does not say which table it means.
     #[error("missing table ID or table name")]
     NoTableNamed,
@@ -18,7 +18,6 @@ pub enum Fault {
     NoSuchTable(TableName),
     /// The name is taken.
     #[error("table {name} already exists with id {id}")]
-    #[non_exhaustive]
     TableExists {
         /// The name asked for.
         name: String,
@@ -27,7 +26,6 @@ pub enum Fault {
     },
     /// A name or comment breaks the rules of identifiers.
     #[error("invalid {what}: {why}")]
-    #[non_exhaustive]
     BadIdentifier {
         /// What it would have named, e.g. `table name`.
         what: &'static str,
@@ -36,7 +34,6 @@ pub enum Fault {
     },
     /// More columns than allowed.
     #[error("number of columns {columns} is greater than the permitted maximum {max}")]
-    #[non_exhaustive]
     TooManyColumns {
         /// Asked for.
         columns: usize,
@@ -51,16 +48,30 @@ pub enum Fault {
     ColumnIdGiven,
     /// Such columns exist in scans only.
     #[error("may not create virtual column of type '{data_type}' (column '{column}')")]
-    #[non_exhaustive]
     VirtualColumn {
         /// Its name.
         column: String,
         /// Its type.
         data_type: schema::DataType,
     },
+    /// Values that count by themselves are not built yet.
+    #[error("auto-incrementing columns are not supported yet (column '{column}')")]
+    NoAutoIncrementingYet {
+        /// Its name.
+        column: String,
+    },
+    /// A tablet server will not make a tablet of the table, however often it is asked.
+    #[error("the table cannot be created: tablet server {server} refuses tablet {tablet}: {why}")]
+    TabletRefused {
+        /// Which server.
+        server: String,
+        /// Which tablet.
+        tablet: String,
+        /// In its words.
+        why: String,
+    },
     /// Old rows would show nothing where new ones have a value.
     #[error("column '{column}' has write_default field set but no read_default")]
-    #[non_exhaustive]
     WriteDefaultAlone {
         /// Its name.
         column: String,
@@ -82,7 +93,6 @@ pub enum Fault {
     UnknownExtraConfig(String),
     /// The value of a table's property cannot be used.
     #[error("unable to parse {property}: {value}")]
-    #[non_exhaustive]
     BadExtraConfig {
         /// The property.
         property: &'static str,
@@ -93,7 +103,6 @@ pub enum Fault {
     #[error(
         "illegal replication factor {asked}: minimum allowed replication factor is {min} (controlled by --min_num_replicas)"
     )]
-    #[non_exhaustive]
     TooFewReplicas {
         /// Asked for.
         asked: i32,
@@ -104,7 +113,6 @@ pub enum Fault {
     #[error(
         "illegal replication factor {asked}: maximum allowed replication factor is {max} (controlled by --max_num_replicas)"
     )]
-    #[non_exhaustive]
     TooManyReplicas {
         /// Asked for.
         asked: i32,
@@ -118,7 +126,6 @@ pub enum Fault {
     #[error(
         "not enough live tablet servers to create a table with the requested replication factor {asked}; {live} tablet servers are alive"
     )]
-    #[non_exhaustive]
     NotEnoughServers {
         /// Replicas asked for.
         asked: i32,
@@ -157,7 +164,6 @@ pub enum Fault {
     #[error(
         "replica replacement scheme ({theirs}) of the tablet server {uuid} at {peer} differs from the catalog manager's (PREPARE_REPLACEMENT_BEFORE_EVICTION); they must be run with the same scheme (controlled by the --raft_prepare_replacement_before_eviction flag)"
     )]
-    #[non_exhaustive]
     ReplacementScheme {
         /// Its scheme.
         theirs: &'static str,
@@ -176,7 +182,7 @@ pub enum Fault {
 
 /// How a request named a table, printed as Kudu prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableName(pub TableIdentifierPb);
+pub(crate) struct TableName(pub(crate) TableIdentifierPb);
 
 impl std::fmt::Display for TableName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -188,8 +194,7 @@ impl std::fmt::Display for TableName {
 
 /// A broken rule of identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum IdentifierFault {
+pub(crate) enum IdentifierFault {
     /// Nothing at all.
     #[error("empty string not a valid identifier")]
     Empty,
@@ -198,7 +203,6 @@ pub enum IdentifierFault {
     EmptyOwner,
     /// Longer than allowed, in bytes.
     #[error("identifier '{text}' longer than maximum permitted length {max}")]
-    #[non_exhaustive]
     TooLong {
         /// The text.
         text: String,
@@ -212,7 +216,7 @@ pub enum IdentifierFault {
 
 impl Fault {
     /// The two codes that go with the text: the master's own, and the one that clients mostly look at.
-    pub fn codes(&self) -> (Code, app_status_pb::ErrorCode) {
+    pub(crate) fn codes(&self) -> (Code, app_status_pb::ErrorCode) {
         use Fault as F;
         match self {
             F::NoTableNamed | F::KeysReversed | F::NoLocationsWanted | F::UnknownReplicaFilter(_) => {
@@ -240,6 +244,8 @@ impl Fault {
                 (Code::ReplicationFactorTooHigh, ErrorCode::InvalidArgument)
             }
             F::NoReplicationYet(_) => (Code::IllegalReplicationFactor, ErrorCode::NotSupported),
+            F::NoAutoIncrementingYet { .. } => (Code::InvalidSchema, ErrorCode::NotSupported),
+            F::TabletRefused { .. } => (Code::UnknownError, ErrorCode::InvalidArgument),
             F::TooManyTablets(_) => (Code::TooManyTablets, ErrorCode::InvalidArgument),
             F::TabletNotRunning => (Code::TabletNotRunning, ErrorCode::ServiceUnavailable),
             F::UnknownTablet(_) => (Code::UnknownError, ErrorCode::NotFound),
@@ -252,15 +258,9 @@ impl Fault {
         }
     }
 
-    /// True if the same request may succeed a little later.
-    pub fn is_retriable(&self) -> bool {
-        matches!(self, Self::TabletNotRunning | Self::NotEnoughServers { .. })
-    }
-
     /// The status alone, as it stands in lists of errors.
-    pub fn status(&self) -> AppStatusPb {
-        let (_, code) = self.codes();
-        AppStatusPb { code: code as i32, message: Some(self.to_string()), ..Default::default() }
+    pub(crate) fn status(&self) -> AppStatusPb {
+        status(self.codes().1, self.to_string())
     }
 }
 

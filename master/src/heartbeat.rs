@@ -47,6 +47,7 @@ pub(crate) fn receive(
             let theirs = scheme.as_str_name();
             return Err(Refused::Fault(Fault::ReplacementScheme { theirs, uuid, peer: peer.to_string() }));
         }
+        catalog.forget_servers(now);
         let known = catalog.servers().get(&uuid).is_some();
         catalog
             .servers_mut()
@@ -60,19 +61,21 @@ pub(crate) fn receive(
         response.needs_full_tablet_report = Some(true);
         return Ok(response);
     };
+    let wants_full_report = server.wants_full_report;
+    server.wants_full_report &= request.tablet_report.as_ref().is_none_or(|report| report.is_incremental);
+    catalog.resume(&uuid);
     match request.tablet_report {
-        Some(report) if report.is_incremental && server.wants_full_report => {
+        Some(report) if report.is_incremental && wants_full_report => {
             response.needs_full_tablet_report = Some(true);
             response.tablet_report = Some(reported(catalog, &uuid, &report));
         }
         Some(report) => {
-            server.wants_full_report = false;
             if !report.is_incremental {
                 look_for_lost(catalog, &uuid, &report);
             }
             response.tablet_report = Some(reported(catalog, &uuid, &report));
         }
-        None if server.wants_full_report => response.needs_full_tablet_report = Some(true),
+        None if wants_full_report => response.needs_full_tablet_report = Some(true),
         None => {}
     }
     Ok(response)

@@ -2,16 +2,17 @@
 //!
 //! ```no_run
 //! use master::{Master, MasterOptions};
+//! use net_addr::SystemResolver;
 //!
-//! let flags = MasterOptions::flags("my-master");
+//! let flags = MasterOptions::flags();
 //! flags.parse(["--rpc_bind_addresses=127.0.0.1:0"])?;
-//! let master = Master::start(MasterOptions::from_flags(flags)?)?;
+//! let master = Master::start(MasterOptions::from_flags(&flags, &SystemResolver)?)?;
 //! println!("kudu master list {}", master.bound_addresses()[0]);
 //! master.shutdown();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Inside, the [`catalog`] is a machine without sockets, threads or clocks; the services ask it and one thread sends what it
+//! Inside, the catalog is a machine without sockets, threads or clocks; the services ask it and one thread sends what it
 //! wants sent to tablet servers.
 //!
 //! With `--fs_wal_dir` tables are there again after a stop or a kill; without it they live until the master stops.
@@ -20,7 +21,7 @@
 //! replicate tablets: tables have one replica. Altering tables comes later; such methods get ERROR_NO_SUCH_METHOD.
 #![forbid(unsafe_code)]
 
-pub mod catalog;
+mod catalog;
 mod ddl;
 mod driver;
 mod fault;
@@ -30,6 +31,6 @@ mod placement;
 mod server;
 mod services;
 
-pub use fault::{Fault, IdentifierFault, TableName};
-pub use options::{FlagsError, Limits, MasterOptions};
-pub use server::{Master, StartError};
+pub use options::{Limits, MasterOptions};
+pub use server::Master;
+pub use server_base::StartError;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use net_addr::{HostPort, ParseError, SockAddr, SystemResolver};
+use net_addr::Resolver;
 use server_base::flags::{FlagSet, Role};
-use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerUuid, durability};
-use thiserror::Error;
+use server_base::{OptionsError, RPC_FLAGS, RpcOptions, ServerIdentity, durability};
 
 /// What a [`Master`](crate::Master) is started with.
 #[derive(Debug, Clone)]
@@ -13,21 +12,15 @@ use thiserror::Error;
 pub struct MasterOptions {
     /// Where to listen, and with how many threads.
     pub rpc: RpcOptions,
-    /// Where clients arrive through a proxy; bound besides the others.
-    pub proxied: Vec<SockAddr>,
-    /// What to tell those clients.
-    pub proxy_advertised: Vec<HostPort>,
-    /// The server's id; a new one if `None`. With `--fs_wal_dir` the folder knows better.
-    pub uuid: Option<ServerUuid>,
+    /// Who it is; a new server by default. With `--fs_wal_dir` the folder knows better.
+    pub identity: ServerIdentity,
     /// How long a CreateTable waits for the first tablet server of the cluster to register.
     pub first_server_wait: Duration,
-    /// How long clients may remember locations.
-    pub locations_ttl: Duration,
     /// Features of MasterService that are not to be offered, by number.
     pub withheld_features: Vec<u32>,
     /// What tables may be like.
     pub limits: Limits,
-    /// The flags that GetFlags shows, and whose ACLs count.
+    /// The flags these options come from; also told by GetFlags. Those that SetFlag may change are read while the master runs.
     pub flags: FlagSet,
 }
 
@@ -39,8 +32,10 @@ pub struct Limits {
     pub identifier_length: usize,
     /// Bytes of an owner's name. Kudu: 128.
     pub owner_length: usize,
-    /// Bytes of a comment. Kudu: 256.
-    pub comment_length: usize,
+    /// Bytes of a table's comment. Kudu: 256.
+    pub table_comment_length: usize,
+    /// Bytes of a column's comment. Kudu: 256.
+    pub column_comment_length: usize,
     /// Columns of a table. Kudu: 300.
     pub columns: usize,
     /// Replicas if the user does not say. Kudu: 3; here 1, since tablets are not replicated yet.
@@ -51,48 +46,25 @@ pub struct Limits {
     pub max_replicas: i32,
     /// Replicas per live server at creation, for tables with more than one. Kudu: 60.
     pub max_create_tablets_per_server: usize,
+    /// Tablets per live server at creation, for tables with one replica. Kudu has no limit; here 1000.
+    pub max_create_unreplicated_per_server: usize,
     /// A tablet server silent for so long counts as dead. Kudu: 60 s.
     pub tserver_silence: Duration,
     /// How long a server may fail to make a replica before another one gets it: 10 s.
     pub placement_patience: Duration,
 }
 
-/// The flags cannot be followed.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum FlagsError {
-    /// An address to listen on or to advertise.
-    #[error(transparent)]
-    Rpc(#[from] OptionsError),
-    /// An address for proxies.
-    #[error("--{flag}: {source}")]
-    #[non_exhaustive]
-    Address {
-        /// The flag.
-        flag: &'static str,
-        /// What is wrong.
-        source: ParseError,
-    },
-    /// One of two flags that need each other.
-    #[error(
-        "--rpc_proxy_advertised_addresses and --rpc_proxied_addresses should be either both set or both unset"
-    )]
-    HalfAProxy,
-}
-
-impl FlagsError {
-    /// True if a host could not be resolved: that may work later.
-    pub fn is_retriable(&self) -> bool {
-        matches!(self, Self::Rpc(error) if error.is_retriable())
-    }
-}
-
 impl MasterOptions {
     /// The flags of a master, at their defaults: it listens on 127.0.0.1:7051 and on its unix socket.
-    pub fn flags(program: &str) -> FlagSet {
-        durability::with_flags(FlagSet::builder(Role::Master, program))
+    pub fn flags() -> FlagSet {
+        durability::with_flags(FlagSet::builder(Role::Master, "nyala-master"))
             .acts_on_all(RPC_FLAGS)
             .acts_on_all(MASTER_FLAGS)
+            .read_at_start(&["rpc_max_message_size", "max_create_tablets_per_ts"])
+            .read_at_start(&["default_num_replicas", "min_num_replicas", "max_num_replicas"])
+            .read_at_start(&["enable_per_range_hash_schemas", "master_support_ignore_operations"])
+            .read_at_start(&["master_support_immutable_column_attribute"])
+            .read_at_start(&["master_support_auto_incrementing_column"])
             .default_value("rpc_bind_addresses", "127.0.0.1:7051")
             .default_value("rpc_listen_on_unix_domain_socket", "true")
             .default_value("default_num_replicas", "1")
@@ -102,26 +74,14 @@ impl MasterOptions {
     /// Reads the flags as they are now. Blocks while names are resolved.
     ///
     /// # Errors
-    /// [`FlagsError`] names the flag.
-    pub fn from_flags(flags: FlagSet) -> Result<Self, FlagsError> {
-        let rpc = RpcOptions::from_flags(&flags, DEFAULT_PORT, &SystemResolver)?;
-        let list = |flag: &'static str| {
-            HostPort::parse_list(&flags.string(flag), DEFAULT_PORT)
-                .map_err(|source| FlagsError::Address { flag, source })
-        };
-        let proxied_flag = "rpc_proxied_addresses";
-        let mut proxied = Vec::new();
-        for address in list(proxied_flag)? {
-            let found = address.resolve(&SystemResolver);
-            proxied.extend(found.map_err(|source| OptionsError::Resolve { flag: proxied_flag, source })?);
-        }
-        let proxy_advertised = list("rpc_proxy_advertised_addresses")?;
-        if proxied.is_empty() != proxy_advertised.is_empty() {
-            return Err(FlagsError::HalfAProxy);
-        }
+    /// An address list that cannot be read, or a host to listen on that is not known.
+    pub fn from_flags(flags: &FlagSet, resolver: &dyn Resolver) -> Result<Self, OptionsError> {
         let int = |flag: &str| i32::try_from(flags.int(flag)).unwrap_or(i32::MAX);
         let limits = Limits {
             identifier_length: flags.count("max_identifier_length"),
+            owner_length: flags.count("max_owner_length"),
+            table_comment_length: flags.count("max_table_comment_length"),
+            column_comment_length: flags.count("max_column_comment_length"),
             columns: flags.count("max_num_columns"),
             default_replicas: int("default_num_replicas"),
             min_replicas: int("min_num_replicas"),
@@ -133,15 +93,12 @@ impl MasterOptions {
         let withheld =
             FEATURE_FLAGS.iter().filter(|(flag, _)| !flags.bool(flag)).map(|(_, feature)| *feature);
         Ok(Self {
-            rpc,
-            proxied,
-            proxy_advertised,
-            uuid: None,
+            identity: ServerIdentity::new(),
+            rpc: RpcOptions::from_flags(flags, DEFAULT_PORT, resolver)?,
             first_server_wait: Duration::from_secs(5),
-            locations_ttl: flags.millis("table_locations_ttl_ms").unwrap_or_default(),
             withheld_features: withheld.collect(),
             limits,
-            flags,
+            flags: flags.clone(),
         })
     }
 }
@@ -151,12 +108,14 @@ impl Default for Limits {
         Self {
             identifier_length: 256,
             owner_length: 128,
-            comment_length: 256,
+            table_comment_length: 256,
+            column_comment_length: 256,
             columns: 300,
             default_replicas: 1,
             min_replicas: 1,
             max_replicas: 7,
             max_create_tablets_per_server: 60,
+            max_create_unreplicated_per_server: 1000,
             tserver_silence: Duration::from_secs(60),
             placement_patience: Duration::from_secs(10),
         }
@@ -175,8 +134,9 @@ const FEATURE_FLAGS: &[(&str, u32)] = &[
 ];
 
 const MASTER_FLAGS: &[(&str, &str)] = &[
-    ("rpc_proxied_addresses", "listen here, too, for clients that come through a proxy"),
-    ("rpc_proxy_advertised_addresses", "what to tell clients that come through a proxy"),
+    ("max_owner_length", "bytes of the name of a table's owner"),
+    ("max_table_comment_length", "bytes of a table's comment"),
+    ("max_column_comment_length", "bytes of a column's comment"),
     ("max_identifier_length", "bytes of the name of a table or column"),
     ("max_num_columns", "columns of a table"),
     ("default_num_replicas", "replicas of a table whose creator does not say"),
@@ -196,10 +156,10 @@ const MASTER_FLAGS: &[(&str, &str)] = &[
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Result<MasterOptions, FlagsError> {
-        let flags = MasterOptions::flags("test");
+    fn read(arguments: &[&str]) -> Result<MasterOptions, OptionsError> {
+        let flags = MasterOptions::flags();
         flags.parse(arguments.iter().copied()).unwrap();
-        MasterOptions::from_flags(flags)
+        MasterOptions::from_flags(&flags, &net_addr::SystemResolver)
     }
 
     #[test]
@@ -207,17 +167,16 @@ mod tests {
         let options = read(&[]).unwrap();
         assert_eq!(options.rpc.bind, ["127.0.0.1:7051".parse().unwrap()]);
         assert!(options.rpc.unix_socket);
-        assert_eq!(options.locations_ttl, Duration::from_secs(300));
         assert_eq!((options.limits.columns, options.limits.max_replicas), (300, 7));
         assert!(options.withheld_features.is_empty());
     }
 
     #[test]
-    fn a_proxy_needs_both_of_its_flags() {
-        assert!(matches!(read(&["--rpc_proxied_addresses=127.0.0.1:5"]), Err(FlagsError::HalfAProxy)));
-        let options =
-            read(&["--rpc_proxied_addresses=127.0.0.1:5", "--rpc_proxy_advertised_addresses=out:6"]);
-        assert_eq!(options.unwrap().proxy_advertised, [HostPort::new("out", 6)]);
+    fn lengths_of_names_and_comments_follow_their_flags() {
+        let flags = ["--max_owner_length=3", "--max_table_comment_length=4", "--max_column_comment_length=5"];
+        let limits = read(&flags).unwrap().limits;
+        let lengths = (limits.owner_length, limits.table_comment_length, limits.column_comment_length);
+        assert_eq!(lengths, (3, 4, 5));
     }
 
     #[test]

@@ -3,142 +3,90 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use net_addr::{CachingResolver, LocalAddresses, Resolver, SockAddr, SystemResolver};
+use net_addr::{SockAddr, SystemResolver};
 use parking_lot::Mutex;
-use rpc_server::{BindError, Server};
-use server_base::acl::{AccessRules, process_user};
-use server_base::data_folder::{DataFolder, DataFolderError};
-use server_base::info_file::{self, InfoFileError};
-use server_base::{GenericService, ServerClock, ServerIdentity, ServerUuid, advertise, durability};
+use rpc_server::Server;
+use server_base::acl::process_user;
+use server_base::data_folder::DataFolder;
+use server_base::{Listening, ServerClock, ServerIdentity, ServerUuid, StartError, durability, info_file};
 use tablet::Storage;
-use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::catalog::Catalog;
 use crate::catalog::store::{Store, StoreError};
-use crate::driver::{Driver, Running};
+use crate::driver::{Driver, Names, Running};
 use crate::options::MasterOptions;
 use crate::services::{self, Context};
 
 /// A master that serves until [`shutdown`](Self::shutdown), or until it is dropped.
 #[derive(Debug)]
 pub struct Master {
-    identity: ServerIdentity,
     server: Server,
+    bound: Vec<SockAddr>,
     driver: Mutex<Running>,
     context: Arc<Context>,
     /// Locked as long as the master is there.
     _folder: Option<DataFolder>,
 }
 
-/// Why a master does not start.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// It cannot listen where it should.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The file that is to tell where the master listens.
-    #[error(transparent)]
-    InfoFile(#[from] InfoFileError),
-    /// The folder of what has to last cannot be used.
-    #[error("--fs_wal_dir: {0}")]
-    DataFolder(#[from] DataFolderError),
-    /// The tables in it cannot be read.
-    #[error("--fs_wal_dir: {0}")]
-    Catalog(#[from] StoreError),
-    /// The system gives no threads or descriptors.
-    #[error("cannot start the master's threads: {0}")]
-    Threads(#[from] std::io::Error),
-}
-
-impl StartError {
-    /// True if the same start may work later.
-    pub fn is_retriable(&self) -> bool {
-        match self {
-            Self::Bind(error) => error.is_retriable(),
-            Self::DataFolder(error) => error.is_retriable(),
-            Self::Catalog(error) => error.is_retriable(),
-            Self::InfoFile(_) => false,
-            Self::Threads(_) => true,
-        }
-    }
-}
-
 impl Master {
     /// Listens and serves. Returns when the first call would be answered. Blocks while it looks up its own name, which it
     /// does only when it is to listen on all interfaces.
-    pub fn start(options: MasterOptions) -> Result<Master, StartError> {
+    ///
+    /// # Errors
+    /// [`StartError`]: an address in use, a data folder that cannot be used, or a system out of threads.
+    pub fn start(mut options: MasterOptions) -> Result<Master, StartError> {
         // First, since another process that has the folder is the same server.
         let folder = DataFolder::from_flags(&options.flags, CATALOG)?;
-        let uuid = folder.as_ref().map(|folder| folder.uuid().clone()).or_else(|| options.uuid.clone());
-        let uuid = uuid.unwrap_or_else(ServerUuid::random);
+        if let Some(folder) = &folder {
+            options.identity = ServerIdentity::started(folder.uuid().clone());
+        }
         let (catalog, cluster_id) = open_catalog(folder.as_ref(), &options)?;
-        let identity = ServerIdentity::started(uuid);
-        let rpc = &options.rpc;
-        let mut builder = Server::builder()
-            .name("Master")
-            .reactors(rpc.reactors)
-            .options(rpc.connection_options())
-            .authorizer(AccessRules::from_flags(&options.flags).authorizer());
-        for address in &rpc.bind {
-            builder = builder.bind(address.clone());
-        }
-        let (direct, extra) =
-            (rpc.bind.len(), options.proxied.iter().filter(|address| !rpc.bind.contains(address)));
-        for address in extra {
-            builder = builder.bind(address.clone());
-        }
-        if rpc.unix_socket {
-            builder = builder.bind_unix(&identity.unix_socket());
-        }
-        let server = builder.start()?;
-        let bound = server.bound_addresses().to_vec();
-        let resolver: Arc<dyn Resolver> = Arc::new(CachingResolver::new(SystemResolver, NAMES_TTL));
-        // Addresses for proxies are told to those who come by them, not to everybody.
-        let own = bound.get(..direct).unwrap_or(&bound);
-        let advertised = advertise::rpc_addresses(own, &rpc.advertised, LocalAddresses::system(), &*resolver);
+        let (identity, flags) = (options.identity.clone(), options.flags.clone());
+        let resolver = Arc::new(Names::new(SystemResolver, NAMES_TTL));
+        let listening = Listening::start("Master", &options.rpc, &identity, &flags, &*resolver)?;
+        let generic = listening.generic_service(&identity, &flags, &ServerClock::new());
+        let Listening { server, bound, proxied, unix, advertised, .. } = listening;
         let driver = Driver::new()?;
         let context = Arc::new(Context {
-            identity: identity.clone(),
+            identity,
             cluster_id,
+            // Addresses for proxies are told to those who come by them, not to everybody.
             advertised,
-            unix: bound.iter().find(|address| address.is_unix()).cloned(),
+            proxied,
+            unix: unix.clone(),
             catalog: Mutex::new(catalog),
             driver: driver.handle(),
+            waiting_creates: Arc::new(Semaphore::new(options.rpc.queue_length)),
             registered: watch::channel(0).0,
             options,
         });
-        let flags = context.options.flags.clone();
-        let generic = GenericService {
-            identity: identity.clone(),
-            flags,
-            clock: ServerClock::new(),
-            bound: bound.clone(),
-        };
-        server.register(generic.into_service())?;
+        server.register(generic)?;
         server.register(services::master_service(&context))?;
         server.register(services::consensus_service(&context))?;
         let driver = driver.start(Arc::clone(&context), process_user(), resolver)?;
+        if folder.is_none() {
+            tracing::warn!("no --fs_wal_dir: tables live in memory, they are gone when this server stops");
+        }
         server.ready();
-        info_file::write(&context.options.flags, &identity.status(&bound))?;
-        tracing::info!(uuid = %identity.uuid(), ?bound, "the master serves");
-        Ok(Master { identity, server, driver: Mutex::new(driver), context, _folder: folder })
+        info_file::write(&flags, &context.identity.status(&bound))?;
+        tracing::info!(uuid = %context.identity.uuid(), ?bound, ?unix, "the master serves");
+        Ok(Master { server, bound, driver: Mutex::new(driver), context, _folder: folder })
     }
 
-    /// Its id.
+    /// 32 hex digits.
     pub fn uuid(&self) -> &str {
-        self.identity.uuid().as_str()
+        self.context.identity.uuid().as_str()
     }
 
-    /// Where it listens: bound addresses first, then those for proxies, then the unix socket.
+    /// The TCP addresses it listens on, ports filled in, in the order of `--rpc_bind_addresses`.
     pub fn bound_addresses(&self) -> &[SockAddr] {
-        self.server.bound_addresses()
+        &self.bound
     }
 
-    /// The RPC server, for its counters.
-    pub fn server(&self) -> &Server {
-        &self.server
+    /// The unix socket it listens on, as clients are told: `@kudu-<uuid>`.
+    pub fn unix_path(&self) -> Option<String> {
+        self.context.unix.as_ref().and_then(SockAddr::advertised_unix_path)
     }
 
     /// Stops listening, ends running calls, closes connections. Its addresses are free afterwards. May be called twice.

@@ -19,10 +19,10 @@ fn open(folder: &Path) -> Master {
 }
 
 fn refused(folder: &Path) -> StartError {
-    let flags = MasterOptions::flags("test");
+    let flags = MasterOptions::flags();
     let folder = format!("--fs_wal_dir={}", folder.display());
     flags.parse(["--rpc_bind_addresses=127.0.0.1:0", &folder]).unwrap();
-    Master::start(MasterOptions::from_flags(flags).unwrap()).unwrap_err()
+    Master::start(MasterOptions::from_flags(&flags, &net_addr::SystemResolver).unwrap()).unwrap_err()
 }
 
 async fn schema(client: &Client, name: &str) -> GetTableSchemaResponsePb {

@@ -11,8 +11,11 @@ use proto::kudu::consensus::raft_peer_pb::Role;
 use proto::kudu::master::master_error_pb::Code;
 use proto::kudu::master::{
     AlterTableRequestPb, CreateTableRequestPb, DeleteTableRequestPb, GetTableLocationsRequestPb,
-    GetTableSchemaRequestPb, GetTabletLocationsRequestPb, ListTablesRequestPb, ListTabletServersRequestPb,
+    GetTableSchemaRequestPb, GetTabletLocationsRequestPb, IsCreateTableDoneRequestPb,
+    IsCreateTableDoneResponsePb, ListTablesRequestPb, ListTabletServersRequestPb,
 };
+use proto::kudu::server::{SetFlagRequestPb, set_flag_response_pb};
+use proto::methods::generic_service::SetFlag;
 use proto::methods::master_service as m;
 use rpc_core::RpcErrorCode;
 
@@ -140,6 +143,100 @@ fn a_broken_tablet_server_is_asked_again() {
         assert!(early.tablet_locations.is_empty());
         server.broken.store(false, Ordering::SeqCst);
         until("the replica is made", || !server.created.lock().is_empty()).await;
+    });
+}
+
+#[test]
+fn a_server_that_refuses_for_good_is_asked_once_and_the_client_hears_why() {
+    run(async {
+        let master = start(&[]);
+        let client = Client::to(&master.bound_addresses()[0]);
+        let server = Tserver::start("ts");
+        *server.refuses.lock() = Some("no such type here".into());
+        server.register(&client).await;
+        assert_eq!(client.call::<m::CreateTable>(&hashed("t", 1)).await.error, None);
+        let request = IsCreateTableDoneRequestPb { table: table("t") };
+        let begin = Instant::now();
+        let error = loop {
+            match client.call::<m::IsCreateTableDone>(&request).await {
+                IsCreateTableDoneResponsePb { error: Some(error), .. } => break error,
+                done => assert!(!done.done() && begin.elapsed() < Duration::from_secs(5), "never told"),
+            }
+        };
+        assert!(error.status.message().ends_with("no such type here"), "{error:?}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(server.asked.load(Ordering::SeqCst), 1);
+        let delete = DeleteTableRequestPb { table: table("t"), ..Default::default() };
+        assert_eq!(client.call::<m::DeleteTable>(&delete).await.error, None);
+    });
+}
+
+#[test]
+fn a_server_is_found_at_the_address_that_works() {
+    run(async {
+        let master = start(&[]);
+        let client = Client::to(&master.bound_addresses()[0]);
+        let mut server = Tserver::start("ts");
+        // It listens on IPv4 only; nobody listens at the first address.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        server.hosts = vec![("127.0.0.1".into(), free.port()), ("localhost".into(), server.port())];
+        server.register(&client).await;
+        client.create(hashed("t", 1)).await;
+    });
+}
+
+#[test]
+fn flags_that_are_changed_count_at_once_or_are_refused() {
+    run(async {
+        let master = start(&[]);
+        let client = Client::to(&master.bound_addresses()[0]);
+        let server = Tserver::start("ts");
+        server.register(&client).await;
+        client.create(hashed("t", 1)).await;
+        let set = |flag: &str, value: &str| SetFlagRequestPb {
+            flag: flag.into(),
+            value: value.into(),
+            ..Default::default()
+        };
+        let answer = client.call::<SetFlag>(&set("table_locations_ttl_ms", "123")).await;
+        assert_eq!(answer.result(), set_flag_response_pb::Code::Success);
+        let request = GetTableLocationsRequestPb { table: table("t"), ..Default::default() };
+        assert_eq!(client.call::<m::GetTableLocations>(&request).await.ttl_millis, Some(123));
+        let answer = client.call::<SetFlag>(&set("max_num_replicas", "3")).await;
+        assert_eq!(answer.result(), set_flag_response_pb::Code::NotSafe);
+    });
+}
+
+#[test]
+fn tables_that_wait_for_the_first_server_are_bounded() {
+    run(async {
+        let master = start(&["--rpc_service_queue_length=2"]);
+        let client = Client::to(&master.bound_addresses()[0]);
+        let creators: Vec<_> = (0..5)
+            .map(|i| {
+                let client = client.clone();
+                tokio::spawn(
+                    async move { client.try_call::<m::CreateTable>(&hashed(&format!("t{i}"), 1)).await },
+                )
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Tserver::start("ts").register(&client).await;
+        let (mut made, mut refused) = (0, 0);
+        for creator in creators {
+            match creator.await.unwrap() {
+                Ok(response) => {
+                    assert_eq!(response.error, None);
+                    made += 1;
+                }
+                Err(error) => {
+                    let code = error.remote().and_then(|error| error.code);
+                    assert_eq!(code, Some(RpcErrorCode::ERROR_SERVER_TOO_BUSY));
+                    refused += 1;
+                }
+            }
+        }
+        assert_eq!((made, refused), (2, 3));
     });
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::{ClusterError, MiniCluster};
 
 /// The environment variable that names the folder of the server binaries for
-/// [`Builder::binaries_from_env`].
+/// [`MiniClusterBuilder::binaries_from_env`].
 pub const BINARIES_VARIABLE: &str = "NYALA_BINARIES";
 
 /// Settings of a [`MiniCluster`]; made by [`MiniCluster::builder`].
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct MiniClusterBuilder {
     pub(crate) tservers: usize,
     pub(crate) port: u16,
     pub(crate) binaries: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub struct Builder {
     pub(crate) start_timeout: Duration,
 }
 
-impl Default for Builder {
+impl Default for MiniClusterBuilder {
     fn default() -> Self {
         Self {
             tservers: 1,
@@ -35,7 +35,7 @@ impl Default for Builder {
     }
 }
 
-impl Builder {
+impl MiniClusterBuilder {
     /// How many tablet servers; 1 when not said. 0 gives a master alone.
     #[must_use]
     pub fn tservers(mut self, tservers: usize) -> Self {
@@ -59,7 +59,7 @@ impl Builder {
         self
     }
 
-    /// As [`Builder::binaries`], with the folder that [`BINARIES_VARIABLE`] names; in process when
+    /// As [`MiniClusterBuilder::binaries`], with the folder that [`BINARIES_VARIABLE`] names; in process when
     /// it is not set.
     #[must_use]
     pub fn binaries_from_env(mut self) -> Self {
@@ -114,10 +114,10 @@ impl Builder {
         told.await.unwrap_or(Err(ClusterError::Interrupted))
     }
 
-    /// As [`Builder::start`], for plain `#[test]`s and scripts.
+    /// As [`MiniClusterBuilder::start`], for plain `#[test]`s and scripts.
     ///
     /// # Errors
-    /// As [`Builder::start`].
+    /// As [`MiniClusterBuilder::start`].
     pub fn start_blocking(self) -> Result<MiniCluster, ClusterError> {
         MiniCluster::start(self)
     }

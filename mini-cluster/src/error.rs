@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use server_base::StartError;
+
 /// Why a [`crate::MiniCluster`] could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +16,7 @@ pub enum ClusterError {
         server: String,
         /// What it said.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: StartError,
     },
     /// A binary is not where it was looked for.
     #[error("no executable `{name}` (or `{other}`) in {}", folder.display())]
@@ -76,7 +78,11 @@ impl ClusterError {
     /// Whether the same call may succeed when it is simply tried again.
     #[must_use]
     pub fn is_retriable(&self) -> bool {
-        matches!(self, Self::NotReady { .. } | Self::Interrupted)
+        match self {
+            Self::Start { source, .. } => source.is_retriable(),
+            Self::NotReady { .. } | Self::Interrupted => true,
+            _ => false,
+        }
     }
 
     pub(crate) fn os(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {

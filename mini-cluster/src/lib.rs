@@ -15,8 +15,26 @@
 //! ```
 //!
 //! Ports are free ones of 127.0.0.1, so any number of clusters run beside each other. A cluster
-//! stops when it is dropped, and its rows are gone then unless it has a [`Builder::data_dir`].
-//! It is not for data that is precious: there is one replica of each tablet, on one machine.
+//! stops when it is dropped, and its rows are gone then unless it has a [`MiniClusterBuilder::data_dir`].
+//!
+//! Servers may be stopped, killed and started again, and keep their addresses:
+//!
+//! ```
+//! use mini_cluster::MiniCluster;
+//!
+//! let mut cluster = MiniCluster::builder().tservers(2).start_blocking()?;
+//! cluster.stop_tserver(0)?;
+//! assert_eq!(cluster.tservers().len(), 1);
+//! cluster.start_tserver(0)?;
+//! cluster.shutdown()?;
+//! # Ok::<(), mini_cluster::ClusterError>(())
+//! ```
+//!
+//! Starting waits on a thread of its own; a start whose future is dropped ends in the background and the cluster is stopped.
+//! Everything else blocks, for milliseconds to seconds, and so does dropping the cluster: in async code that must not wait,
+//! do it inside `spawn_blocking`.
+//!
+//! What it is not: a place for precious data. There is one replica of each tablet, on one machine.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -30,7 +48,7 @@ use std::time::{Duration, Instant};
 
 use net_addr::HostPort;
 
-pub use builder::{BINARIES_VARIABLE, Builder};
+pub use builder::{BINARIES_VARIABLE, MiniClusterBuilder};
 pub use error::ClusterError;
 use node::{Running, Spec};
 use process::{Place, Role};
@@ -50,7 +68,7 @@ pub struct MiniCluster {
 
 /// What is known of one tablet server of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TabletServerInfo {
+pub struct ServerInfo {
     /// 32 lower-case hex digits.
     pub uuid: String,
     /// `127.0.0.1:port`.
@@ -101,11 +119,11 @@ fn place(lasting: Option<&Path>, folder: Option<&TempDir>, name: &str) -> Place 
 impl MiniCluster {
     /// A cluster of one master and one tablet server in this process, unless told otherwise.
     #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> MiniClusterBuilder {
+        MiniClusterBuilder::default()
     }
 
-    pub(crate) fn start(settings: Builder) -> Result<Self, ClusterError> {
+    pub(crate) fn start(settings: MiniClusterBuilder) -> Result<Self, ClusterError> {
         let deadline = deadline_after(settings.start_timeout);
         let folder = match &settings.binaries {
             Some(_) if settings.data_dir.is_none() => Some(
@@ -165,10 +183,10 @@ impl MiniCluster {
 
     /// The tablet servers that run now, in order.
     #[must_use]
-    pub fn tservers(&self) -> Vec<TabletServerInfo> {
+    pub fn tservers(&self) -> Vec<ServerInfo> {
         let info = |server: &Server| {
             let running = server.running.as_ref()?;
-            Some(TabletServerInfo {
+            Some(ServerInfo {
                 uuid: running.uuid().to_owned(),
                 address: server.address.to_string(),
                 unix_path: running.unix_path(),
@@ -239,7 +257,7 @@ impl MiniCluster {
     }
 
     /// Starts the master again, at the address that it had, and waits until all tablet servers have
-    /// registered. Without a [`Builder::data_dir`] it has forgotten all tables.
+    /// registered. Without a [`MiniClusterBuilder::data_dir`] it has forgotten all tables.
     ///
     /// # Errors
     /// [`ClusterError::WrongMaster`] when it runs; otherwise as for a start.

@@ -1,11 +1,12 @@
 //! One server of the cluster, wherever it runs.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::time::Instant;
 
 use master::{Master, MasterOptions};
-use net_addr::{HostPort, SystemResolver};
-use server_base::{ServerIdentity, ServerUuid};
+use net_addr::{HostPort, SockAddr, SystemResolver};
+use server_base::{ServerIdentity, ServerUuid, StartError};
 use tserver::{TabletServer, TserverOptions};
 
 use crate::ClusterError;
@@ -49,7 +50,7 @@ impl Running {
             flags.push(format!("--fs_wal_dir={}", spec.place.data().display()));
         }
         let started = match spec.role {
-            Role::Master => start_master(flags).map(Self::Master),
+            Role::Master => start_master(flags, spec.uuid.clone()).map(Self::Master),
             Role::TabletServer => start_tserver(flags, spec.uuid.clone()).map(Self::TabletServer),
         };
         started.map_err(|source| ClusterError::Start { server: spec.place.name.clone(), source })
@@ -62,10 +63,7 @@ impl Running {
             Self::TabletServer(server) => server.bound_addresses(),
             Self::Process(process) => return process.address.clone(),
         };
-        bound
-            .iter()
-            .find_map(|a| Some(HostPort::new(a.ip()?.to_string(), a.port()?)))
-            .unwrap_or_else(|| HostPort::new("127.0.0.1", 0))
+        bound.iter().find_map(reachable).unwrap_or_else(|| HostPort::new("127.0.0.1", 0))
     }
 
     pub(crate) fn uuid(&self) -> &str {
@@ -111,20 +109,33 @@ impl Running {
     }
 }
 
-type StartResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-fn start_master(arguments: Vec<String>) -> StartResult<Master> {
-    let flags = MasterOptions::flags("nyala-master");
+fn start_master(arguments: Vec<String>, uuid: Option<ServerUuid>) -> Result<Master, StartError> {
+    let flags = MasterOptions::flags();
     flags.parse(arguments)?;
-    Ok(Master::start(MasterOptions::from_flags(flags)?)?)
+    let mut options = MasterOptions::from_flags(&flags, &SystemResolver)?;
+    if let Some(uuid) = uuid {
+        options.identity = ServerIdentity::started(uuid);
+    }
+    Master::start(options)
 }
 
-fn start_tserver(arguments: Vec<String>, uuid: Option<ServerUuid>) -> StartResult<TabletServer> {
+fn start_tserver(arguments: Vec<String>, uuid: Option<ServerUuid>) -> Result<TabletServer, StartError> {
     let flags = TserverOptions::flags();
     flags.parse(arguments)?;
     let mut options = TserverOptions::from_flags(&flags, &SystemResolver)?;
     if let Some(uuid) = uuid {
         options.identity = ServerIdentity::started(uuid);
     }
-    Ok(TabletServer::start(options)?)
+    TabletServer::start(options)
+}
+
+/// Where a server that listens at `bound` is reached from this machine.
+fn reachable(bound: &SockAddr) -> Option<HostPort> {
+    let (ip, port) = (bound.ip()?, bound.port()?);
+    let ip = match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    Some(HostPort::new(ip.to_string(), port))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use net_addr::{HostPort, SockAddr};
+use net_addr::HostPort;
 use proto::kudu::master::ListTabletServersRequestPb;
 use proto::methods::master_service::ListTabletServers;
 use rpc_core::{Messenger, Proxy};
@@ -26,9 +26,8 @@ pub(crate) fn wait_for_tservers(
         .map_err(ClusterError::os("cannot make a runtime"))?;
     runtime.block_on(async {
         let messenger = Messenger::builder().build();
-        let address: SockAddr = format!("{}:{}", master.host, master.port)
-            .parse()
-            .map_err(|_| not_ready(started, "the master's address is not numeric".into()))?;
+        let address =
+            master.as_ip().ok_or_else(|| not_ready(started, "the master's address is not numeric".into()))?;
         let proxy = Proxy::new(&messenger, address, &master.host);
         let mut last = String::from("the master has not answered yet");
         while Instant::now() < deadline {

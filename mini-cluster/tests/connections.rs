@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use client::{Client, FlushMode};
 use common::forwarder::Forwarder;
 use common::{count, memory, row, run, start, table};
-use mini_cluster::{Builder, MiniCluster};
+use mini_cluster::{MiniCluster, MiniClusterBuilder};
 
 /// A cluster of one tablet server whose clients come through the forwarder.
-fn behind_a_forwarder(builder: Builder) -> (MiniCluster, Forwarder) {
+fn behind_a_forwarder(builder: MiniClusterBuilder) -> (MiniCluster, Forwarder) {
     let forwarder = Forwarder::start("127.0.0.3:0");
     let flag = format!("--rpc_advertised_addresses={}", forwarder.address());
     let cluster = start(builder.tserver_flag(flag));

@@ -29,13 +29,28 @@ fn a_stopped_server_comes_back_at_its_address_and_is_used() {
 #[test]
 fn a_wrong_flag_and_a_port_in_use_are_named() {
     let wrong = MiniCluster::builder().tserver_flag("--hartbeat_interval_ms=5").start_blocking();
-    let text = wrong.unwrap_err().to_string();
+    let wrong = wrong.unwrap_err();
+    assert!(!wrong.is_retriable(), "the same flag will be wrong again");
+    let text = wrong.to_string();
     assert!(text.contains("tserver-0") && text.contains("heartbeat_interval_ms"), "{text}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let text = MiniCluster::builder().port(port).start_blocking().unwrap_err().to_string();
+    let error = MiniCluster::builder().port(port).start_blocking().unwrap_err();
+    assert!(error.is_retriable(), "the port may be free later");
+    let text = error.to_string();
     assert!(text.contains(&format!("127.0.0.1:{port}")) && text.contains("in use"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn clusters_run_on_ipv6_and_on_all_interfaces() {
+    for (bind, reached) in [("[::1]:0", "[::1]:"), ("0.0.0.0:0", "127.0.0.1:"), ("[::]:0", "[::1]:")] {
+        let flag = format!("--rpc_bind_addresses={bind}");
+        let cluster = start(MiniCluster::builder().master_flag(&flag).tserver_flag(&flag));
+        assert!(cluster.master_address().starts_with(reached), "{bind}: {}", cluster.master_address());
+        assert!(cluster.tservers()[0].address.starts_with(reached), "{bind}");
+        run(a_good_client_is_served(&cluster));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use net_addr::{HostPort, LocalAddresses, Resolver, SockAddr};
 /// in their order. Unix sockets are left out.
 ///
 /// A wildcard is not an address that a client could use: in its place stands this machine's name if `resolver` finds an
-/// own address for it, else the addresses of the own interfaces (of the wildcard's kind, not loopback), else loopback.
+/// own address of the wildcard's kind for it, else the addresses of the own interfaces (of the wildcard's kind, not loopback), else loopback.
 pub fn rpc_addresses(
     bound: &[SockAddr],
     advertised: &[HostPort],
@@ -34,7 +34,9 @@ pub fn rpc_addresses(
 fn in_place_of_wildcard(wildcard: IpAddr, local: &LocalAddresses, resolver: &dyn Resolver) -> Vec<String> {
     if let Some(name) = net_addr::host_name() {
         let ips = resolver.resolve(&name).unwrap_or_default();
-        if !ips.is_empty() && ips.iter().all(|ip| local.is_local_ip(*ip)) {
+        // Who listens on IPv6 is not reached by a name that leads to IPv4 only.
+        let fits = ips.iter().any(|ip| ip.is_ipv4() == wildcard.is_ipv4());
+        if fits && ips.iter().all(|ip| local.is_local_ip(*ip)) {
             return vec![name];
         }
     }
@@ -95,6 +97,8 @@ mod tests {
         assert_eq!(addresses(&["0.0.0.0:5"], "", &own, &["192.168.1.10"]), [format!("{name}:5")]);
         assert_eq!(addresses(&["0.0.0.0:5"], "", &own, &["9.9.9.9"]), ["10.0.0.1:5", "192.168.1.10:5"]);
         assert_eq!(addresses(&["[::]:5"], "", &own, &[]), ["[2001:db8::5]:5"]);
+        assert_eq!(addresses(&["[::]:5"], "", &own, &["192.168.1.10"]), ["[2001:db8::5]:5"]);
+        assert_eq!(addresses(&["[::]:5"], "", &own, &["2001:db8::5"]), [format!("{name}:5")]);
         assert_eq!(addresses(&["0.0.0.0:5", "[::]:6"], "", &[], &[]), ["127.0.0.1:5", "[::1]:6"]);
     }
 }

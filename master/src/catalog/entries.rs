@@ -76,6 +76,7 @@ pub(super) fn read_tablet(id: String, entry: &[u8], now: Instant) -> Result<Stor
         return Ok(Stored::Deleted { holders: config.voters.into_iter().chain(config.others).collect() });
     }
     let tablet = Tablet {
+        refused: None,
         id,
         table_id: String::from_utf8_lossy(&entry.table_id).into_owned(),
         partition: entry.partition.unwrap_or_default(),

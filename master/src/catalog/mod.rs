@@ -6,10 +6,10 @@
 //! What has to last goes to the [`store`] before anybody can see it. A change that the store refuses does not happen.
 
 mod entries;
-pub mod servers;
-pub mod store;
-pub mod tables;
-pub mod tablets;
+pub(crate) mod servers;
+pub(crate) mod store;
+pub(crate) mod tables;
+pub(crate) mod tablets;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
@@ -32,7 +32,7 @@ use tablets::{Config, Stats, Tablet};
 
 /// Something to send to a tablet server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Make a replica.
     Create {
         /// Whom to ask.
@@ -51,7 +51,7 @@ pub enum Action {
 
 /// What to do after an attempt of an [`Action`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// Try the same again, after a pause.
     Retry,
     /// Nothing: it is done, no longer wanted, or replaced by another action.
@@ -60,11 +60,13 @@ pub enum Next {
 
 /// All that the master knows.
 #[derive(Debug)]
-pub struct Catalog {
+pub(crate) struct Catalog {
     tables: Tables,
     tablets: HashMap<String, Tablet>,
     /// Tablets of deleted tables, and the servers that may still hold a replica.
     deleted: HashMap<String, HashSet<String>>,
+    /// Replicas that are still to be dropped on servers that were away, by server.
+    put_off: HashMap<String, Vec<String>>,
     servers: Servers,
     actions: VecDeque<Action>,
     random: fastrand::Rng,
@@ -74,11 +76,12 @@ pub struct Catalog {
 
 impl Catalog {
     /// An empty catalog that forgets everything. Ids are drawn from `random`.
-    pub fn new(limits: Limits, random: fastrand::Rng) -> Self {
+    pub(crate) fn new(limits: Limits, random: fastrand::Rng) -> Self {
         Self {
             tables: Tables::default(),
             tablets: HashMap::new(),
             deleted: HashMap::new(),
+            put_off: HashMap::new(),
             servers: Servers::new(limits.tserver_silence),
             actions: VecDeque::new(),
             random,
@@ -89,7 +92,7 @@ impl Catalog {
 
     /// The catalog of the entries that `store` had when it was opened, and the id of its cluster; `fresh_id` if it has none
     /// yet. Requests that may have been on their way are sent again.
-    pub fn restore(
+    pub(crate) fn restore(
         limits: Limits,
         random: fastrand::Rng,
         (store, found): (Store, Vec<Entry>),
@@ -147,52 +150,60 @@ impl Catalog {
     }
 
     /// Ends changes; what was changed is safe from then on.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.store.close();
     }
 
     /// The limits it keeps to.
-    pub fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// The tablet servers.
-    pub fn servers(&self) -> &Servers {
+    pub(crate) fn servers(&self) -> &Servers {
         &self.servers
     }
 
     /// The tablet servers, to note heartbeats.
-    pub fn servers_mut(&mut self) -> &mut Servers {
+    pub(crate) fn servers_mut(&mut self) -> &mut Servers {
         &mut self.servers
     }
 
     /// The tables.
-    pub fn tables(&self) -> &Tables {
+    pub(crate) fn tables(&self) -> &Tables {
         &self.tables
     }
 
     /// A tablet of a table that is not deleted.
-    pub fn tablet(&self, id: &str) -> Option<&Tablet> {
+    pub(crate) fn tablet(&self, id: &str) -> Option<&Tablet> {
         self.tablets.get(id)
     }
 
     /// The tablets of a table, in order of their start keys.
-    pub fn tablets_of<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a Tablet> {
+    pub(crate) fn tablets_of<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a Tablet> {
         table.tablets.iter().filter_map(|(_, id)| self.tablets.get(id))
     }
 
     /// The next thing to send.
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
+    /// Why a table is never going to be created, if that is so.
+    pub(crate) fn refused(&self, table: &Table) -> Option<Fault> {
+        self.tablets_of(table).filter(|tablet| !tablet.running).find_map(|tablet| {
+            let (server, why) = tablet.refused.clone()?;
+            Some(Fault::TabletRefused { server, tablet: tablet.id.clone(), why })
+        })
+    }
+
     /// Whether all tablets of a table are running.
-    pub fn is_created(&self, table: &Table) -> bool {
+    pub(crate) fn is_created(&self, table: &Table) -> bool {
         self.tablets_of(table).all(|tablet| tablet.running)
     }
 
     /// Rows and bytes of a table, as the leaders last told.
-    pub fn statistics(&self, table: &Table) -> Stats {
+    pub(crate) fn statistics(&self, table: &Table) -> Stats {
         self.tablets_of(table).fold(Stats::default(), |sum, tablet| Stats {
             on_disk_size: sum.on_disk_size.saturating_add(tablet.stats.on_disk_size),
             live_row_count: sum.live_row_count.saturating_add(tablet.stats.live_row_count),
@@ -200,17 +211,22 @@ impl Catalog {
     }
 
     /// Creates a table: it is there at once, its tablets follow. Returns its id.
-    pub fn create_table(&mut self, plan: TablePlan, now: Instant) -> Result<String, Fault> {
+    pub(crate) fn create_table(&mut self, plan: TablePlan, now: Instant) -> Result<String, Fault> {
         let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
         let replicas = usize::try_from(plan.replicas).unwrap_or(0);
         if replicas > live.len() {
             return Err(Fault::NotEnoughServers { asked: plan.replicas, live: live.len() });
         }
+        let per_server = if plan.replicas > 1 {
+            self.limits.max_create_tablets_per_server
+        } else {
+            self.limits.max_create_unreplicated_per_server
+        };
+        let most = per_server.saturating_mul(live.len());
+        if plan.partitions.len().saturating_mul(replicas) > most {
+            return Err(Fault::TooManyTablets(most));
+        }
         if plan.replicas > 1 {
-            let most = self.limits.max_create_tablets_per_server.saturating_mul(live.len());
-            if plan.partitions.len().saturating_mul(replicas) > most {
-                return Err(Fault::TooManyTablets(most));
-            }
             return Err(Fault::NoReplicationYet(plan.replicas));
         }
         if let Some(id) = self.tables.id_of(&plan.name) {
@@ -227,6 +243,7 @@ impl Catalog {
                 table_id: id.clone(),
                 partition: partition.clone(),
                 running: false,
+                refused: None,
                 placed: now,
                 config: Config::first(load.place(replicas)),
                 stats: Stats::default(),
@@ -245,7 +262,7 @@ impl Catalog {
     }
 
     /// Deletes a table: it is gone at once, its replicas follow.
-    pub fn delete_table(&mut self, id: &str) -> Result<(), Fault> {
+    pub(crate) fn delete_table(&mut self, id: &str) -> Result<(), Fault> {
         let Some(table) = self.tables.get(id) else { return Ok(()) };
         let mut changes: Vec<Change> = vec![(Kind::Table, id.to_owned(), None)];
         let tablets = table.tablets.iter().filter_map(|(_, id)| self.tablets.get(id));
@@ -264,7 +281,7 @@ impl Catalog {
     }
 
     /// The request that makes a replica of `tablet` on `server`; `None` if that is no longer wanted.
-    pub fn create_request(&self, server: &str, tablet: &str) -> Option<CreateTabletRequestPb> {
+    pub(crate) fn create_request(&self, server: &str, tablet: &str) -> Option<CreateTabletRequestPb> {
         let tablet = self.tablets.get(tablet).filter(|tablet| tablet.config.has(server))?;
         let table = self.tables.get(&tablet.table_id)?;
         let peers = tablet.config.voters.iter().map(|uuid| self.peer(uuid)).collect();
@@ -290,7 +307,7 @@ impl Catalog {
     }
 
     /// The request that drops a replica; `None` if that is done.
-    pub fn delete_request(&self, server: &str, tablet: &str) -> Option<DeleteTabletRequestPb> {
+    pub(crate) fn delete_request(&self, server: &str, tablet: &str) -> Option<DeleteTabletRequestPb> {
         let live = self.tablets.get(tablet);
         let wanted = match live {
             Some(tablet) => !tablet.config.has(server),
@@ -309,7 +326,13 @@ impl Catalog {
 
     /// An attempt to make a replica ended. Once its servers have it, a tablet with one replica is running: nobody else could
     /// lead it. After failures for a while it is placed on another live server.
-    pub fn create_answered(&mut self, server: &str, tablet_id: &str, created: bool, now: Instant) -> Next {
+    pub(crate) fn create_answered(
+        &mut self,
+        server: &str,
+        tablet_id: &str,
+        created: bool,
+        now: Instant,
+    ) -> Next {
         let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
         let patience = self.limits.placement_patience;
         if !self.tablets.get(tablet_id).is_some_and(|tablet| tablet.config.has(server)) {
@@ -335,6 +358,7 @@ impl Catalog {
         let mut load = self.load(elsewhere);
         moved.config = Config::first(load.place(moved.config.voters.len()));
         moved.placed = now;
+        moved.refused = None;
         // The new server is asked only when no start of the master can believe in the old one any more.
         if !self.replace(moved.clone()) {
             return Next::Retry;
@@ -343,11 +367,25 @@ impl Catalog {
         Next::Stop
     }
 
-    /// An attempt to drop a replica ended.
-    pub fn delete_answered(&mut self, server: &str, tablet: &str, gone: bool) -> Next {
+    /// A server will not make its replica of a tablet, however often it is asked: the table is never there.
+    pub(crate) fn create_refused(&mut self, server: &str, tablet: &str, why: &str) {
+        if let Some(tablet) = self.tablets.get_mut(tablet).filter(|tablet| tablet.config.has(server)) {
+            tracing::error!(server, tablet = tablet.id, why, "a tablet cannot be made");
+            tablet.refused = Some((server.to_owned(), why.to_owned()));
+        }
+    }
+
+    /// An attempt to drop a replica ended. On a server that is away it is put off until that one calls.
+    pub(crate) fn delete_answered(&mut self, server: &str, tablet: &str, gone: bool, now: Instant) -> Next {
         if !gone {
-            let wanted = self.delete_request(server, tablet).is_some();
-            return if wanted { Next::Retry } else { Next::Stop };
+            if self.delete_request(server, tablet).is_none() {
+                return Next::Stop;
+            }
+            if self.servers.is_live(server, now) {
+                return Next::Retry;
+            }
+            self.put_off.entry(server.to_owned()).or_default().push(tablet.to_owned());
+            return Next::Stop;
         }
         if let Some(holders) = self.deleted.get_mut(tablet) {
             holders.remove(server);
@@ -360,8 +398,32 @@ impl Catalog {
         Next::Stop
     }
 
+    /// A server calls: what was put off is sent now.
+    pub(crate) fn resume(&mut self, server: &str) {
+        for tablet in self.put_off.remove(server).unwrap_or_default() {
+            self.actions.push_back(Action::Delete { server: server.to_owned(), tablet });
+        }
+    }
+
+    /// Forgets servers that were silent for a day and hold no replica.
+    pub(crate) fn forget_servers(&mut self, now: Instant) {
+        if !self.servers.has_long_gone(now) {
+            return;
+        }
+        let live = self.tablets.values().flat_map(|tablet| tablet.config.servers());
+        let holders: HashSet<&str> =
+            live.chain(self.deleted.values().flatten()).map(String::as_str).collect();
+        let forgotten = self.servers.forget_long_gone(now, |uuid| holders.contains(uuid));
+        if forgotten > 0 {
+            tracing::info!(
+                forgotten,
+                "tablet servers that were silent for a day and hold nothing are forgotten"
+            );
+        }
+    }
+
     /// What a tablet server tells of one of its replicas. Returns a few words on what was made of it, for the answer.
-    pub fn report(&mut self, server: &str, report: &ReportedTabletPb) -> Option<&'static str> {
+    pub(crate) fn report(&mut self, server: &str, report: &ReportedTabletPb) -> Option<&'static str> {
         let id = std::str::from_utf8(&report.tablet_id).ok()?;
         if let Some(holders) = self.deleted.get(id) {
             // Holders are being told already.
@@ -400,7 +462,7 @@ impl Catalog {
     }
 
     /// Tablets that should be on `server` and running, but are not in its full report: they were lost with its memory.
-    pub fn missing_from<'a>(
+    pub(crate) fn missing_from<'a>(
         &'a self,
         server: &'a str,
         reported: &'a HashSet<&'a [u8]>,
@@ -478,11 +540,11 @@ fn extra_config(plan: &TablePlan) -> TableExtraConfigPb {
 }
 
 /// How long old versions of rows are kept, in seconds.
-pub const HISTORY_MAX_AGE_SEC: &str = "kudu.table.history_max_age_sec";
+pub(crate) const HISTORY_MAX_AGE_SEC: &str = "kudu.table.history_max_age_sec";
 /// A higher one is flushed and compacted first.
-pub const MAINTENANCE_PRIORITY: &str = "kudu.table.maintenance_priority";
+pub(crate) const MAINTENANCE_PRIORITY: &str = "kudu.table.maintenance_priority";
 /// `true`: never compacted.
-pub const DISABLE_COMPACTION: &str = "kudu.table.disable_compaction";
+pub(crate) const DISABLE_COMPACTION: &str = "kudu.table.disable_compaction";
 
 #[cfg(test)]
 mod tests;

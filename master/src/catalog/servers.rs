@@ -8,22 +8,24 @@ use thiserror::Error;
 
 /// A tablet server.
 #[derive(Debug, Clone)]
-pub struct TabletServer {
+pub(crate) struct TabletServer {
     /// Its id for life.
-    pub uuid: String,
+    pub(crate) uuid: String,
     /// Grows with each start of the server.
-    pub seqno: i64,
+    pub(crate) seqno: i64,
     /// Its addresses and version.
-    pub registration: ServerRegistrationPb,
+    pub(crate) registration: ServerRegistrationPb,
     /// When it last called.
-    pub heard: Instant,
+    pub(crate) heard: Instant,
+    /// Another server has registered at its address: it cannot listen there any more, unless it calls again.
+    pub(crate) replaced: bool,
     /// It is to send a full report, since the last one was for another start.
-    pub wants_full_report: bool,
+    pub(crate) wants_full_report: bool,
 }
 
 /// All tablet servers, by id.
 #[derive(Debug)]
-pub struct Servers {
+pub(crate) struct Servers {
     known: BTreeMap<String, TabletServer>,
     silence: Duration,
 }
@@ -31,7 +33,7 @@ pub struct Servers {
 /// Why a registration is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum RegisterError {
+pub(crate) enum RegisterError {
     /// A later start of the same server has registered already.
     #[error(
         "Cannot register with sequence number {given}: Already have a registration from sequence number {known}"
@@ -48,22 +50,15 @@ pub enum RegisterError {
     NoAddress,
 }
 
-impl RegisterError {
-    /// Never: the server has to change something first.
-    pub fn is_retriable(&self) -> bool {
-        false
-    }
-}
-
 impl Servers {
     /// None yet. A server counts as dead when it was silent for `silence`.
-    pub fn new(silence: Duration) -> Self {
+    pub(crate) fn new(silence: Duration) -> Self {
         Self { known: BTreeMap::new(), silence }
     }
 
     /// Notes who and where a server is. One that moved is found at its new address from now on. Another server that was
     /// at this address counts as dead until it calls again: it cannot listen there any more.
-    pub fn register(
+    pub(crate) fn register(
         &mut self,
         uuid: &str,
         seqno: i64,
@@ -78,48 +73,77 @@ impl Servers {
         {
             return Err(RegisterError::Outdated { given: seqno, known: server.seqno });
         }
-        let long_ago = now.checked_sub(self.silence);
         for other in self.known.values_mut() {
             if other.uuid != uuid && other.registration.rpc_addresses == registration.rpc_addresses {
-                other.heard = long_ago.unwrap_or(other.heard);
+                other.replaced = true;
             }
         }
+        let uuid = uuid.to_owned();
         let server =
-            TabletServer { uuid: uuid.to_owned(), seqno, registration, heard: now, wants_full_report: true };
+            TabletServer { uuid, seqno, registration, heard: now, replaced: false, wants_full_report: true };
         self.known.insert(server.uuid.clone(), server);
         Ok(())
     }
 
     /// The server that calls, if it is known with exactly this start; notes that it lives.
-    pub fn heartbeat(&mut self, uuid: &str, seqno: i64, now: Instant) -> Option<&mut TabletServer> {
+    pub(crate) fn heartbeat(&mut self, uuid: &str, seqno: i64, now: Instant) -> Option<&mut TabletServer> {
         let server = self.known.get_mut(uuid).filter(|server| server.seqno == seqno)?;
-        server.heard = now;
+        (server.heard, server.replaced) = (now, false);
         Some(server)
     }
 
     /// One server.
-    pub fn get(&self, uuid: &str) -> Option<&TabletServer> {
+    pub(crate) fn get(&self, uuid: &str) -> Option<&TabletServer> {
         self.known.get(uuid)
     }
 
     /// All of them, dead or alive, by id.
-    pub fn iter(&self) -> impl Iterator<Item = &TabletServer> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TabletServer> {
         self.known.values()
     }
 
     /// Those that are alive.
-    pub fn live(&self, now: Instant) -> impl Iterator<Item = &TabletServer> {
-        let silence = self.silence;
-        self.known.values().filter(move |server| now.saturating_duration_since(server.heard) < silence)
+    pub(crate) fn live(&self, now: Instant) -> impl Iterator<Item = &TabletServer> {
+        self.known.values().filter(move |server| self.silence_of(server, now) < self.silence)
     }
 
-    /// How many have ever registered.
-    pub fn len(&self) -> usize {
+    /// Whether this server is known and alive.
+    pub(crate) fn is_live(&self, uuid: &str, now: Instant) -> bool {
+        self.known.get(uuid).is_some_and(|server| self.silence_of(server, now) < self.silence)
+    }
+
+    /// For how long a server has not called; at least as long as the dead for one that was replaced.
+    pub(crate) fn silence_of(&self, server: &TabletServer, now: Instant) -> Duration {
+        let silent = now.saturating_duration_since(server.heard);
+        if server.replaced { silent.max(self.silence) } else { silent }
+    }
+
+    /// Forgets servers that have not called for [`LONG_GONE`], apart from those to be kept; the number of them.
+    pub(crate) fn forget_long_gone(&mut self, now: Instant, keep: impl Fn(&str) -> bool) -> usize {
+        let before = self.known.len();
+        self.known.retain(|uuid, server| !is_long_gone(server, now) || keep(uuid));
+        before - self.known.len()
+    }
+
+    /// Whether [`forget_long_gone`](Self::forget_long_gone) has anything to look at.
+    pub(crate) fn has_long_gone(&self, now: Instant) -> bool {
+        self.known.values().any(|server| is_long_gone(server, now))
+    }
+
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether none has ever registered.
-    pub fn is_empty(&self) -> bool {
+    /// Whether none is known.
+    pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 }
+
+fn is_long_gone(server: &TabletServer, now: Instant) -> bool {
+    now.saturating_duration_since(server.heard) >= LONG_GONE
+}
+
+/// A server that was silent for so long and holds nothing is no longer listed.
+pub(crate) const LONG_GONE: Duration = Duration::from_secs(24 * 3600);

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// What an entry is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i8)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A table, by its id.
     Table = 1,
     /// A tablet, by its id.
@@ -23,14 +23,14 @@ pub enum Kind {
 }
 
 /// An entry: what it is about, of what id, and its content.
-pub type Entry = (Kind, String, Vec<u8>);
+pub(crate) type Entry = (Kind, String, Vec<u8>);
 
 /// An entry as it is to be from now on; `None`: gone.
-pub type Change = (Kind, String, Option<Vec<u8>>);
+pub(crate) type Change = (Kind, String, Option<Vec<u8>>);
 
 /// The entries, on disk or nowhere.
 #[derive(Debug, Default)]
-pub struct Store {
+pub(crate) struct Store {
     /// `None`: changes are forgotten.
     tablet: Option<Tablet>,
     /// Rows of the entries that are there.
@@ -40,7 +40,7 @@ pub struct Store {
 /// Entries that cannot be read or changed.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-pub enum StoreError {
+pub(crate) enum StoreError {
     /// The log cannot be read.
     #[error("cannot open the catalog: {0}")]
     Open(#[from] OpenError),
@@ -60,12 +60,19 @@ pub enum StoreError {
 
 impl StoreError {
     /// True if it may pass: the disk was full or busy when the master was started.
-    pub fn is_retriable(&self) -> bool {
+    pub(crate) fn is_retriable(&self) -> bool {
         match self {
             Self::Open(error) => error.is_retriable(),
             Self::Write(error) => error.is_retriable(),
             _ => false,
         }
+    }
+}
+
+impl From<StoreError> for server_base::StartError {
+    fn from(error: StoreError) -> Self {
+        let retriable = error.is_retriable();
+        Self::stored(error, retriable)
     }
 }
 
@@ -77,12 +84,12 @@ impl From<RowError> for StoreError {
 
 impl Store {
     /// A store that forgets everything.
-    pub fn nowhere() -> Self {
+    pub(crate) fn nowhere() -> Self {
         Self::default()
     }
 
     /// Opens the entries in `storage` and reads them all.
-    pub fn open(storage: Storage) -> Result<(Self, Vec<Entry>), StoreError> {
+    pub(crate) fn open(storage: Storage) -> Result<(Self, Vec<Entry>), StoreError> {
         let about = TabletOptions {
             id: TABLET.to_owned(),
             table_id: TABLET.to_owned(),
@@ -99,7 +106,7 @@ impl Store {
     }
 
     /// Makes all changes or none. When it returns they are as safe as the log's options say.
-    pub fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    pub(crate) fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
         let Some(tablet) = &self.tablet else { return Ok(()) };
         let schema = tablet.schema();
         let mut encoder = Encoder::new(schema);
@@ -133,7 +140,7 @@ impl Store {
     }
 
     /// Ends the store; nothing is lost after that.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         if let Some(Err(error)) = self.tablet.as_ref().map(Tablet::close) {
             tracing::error!(%error, "the catalog's log was not synced at the end");
         }

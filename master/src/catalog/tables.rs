@@ -10,50 +10,50 @@ use crate::fault::{Fault, TableName};
 
 /// A table that is to be created: everything checked that can be checked without looking at other tables and at servers.
 #[derive(Debug, Clone)]
-pub struct TablePlan {
+pub(crate) struct TablePlan {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Columns, with ids.
-    pub schema: SchemaPb,
+    pub(crate) schema: SchemaPb,
     /// How rows are spread over tablets, columns by id.
-    pub partition_schema: PartitionSchemaPb,
+    pub(crate) partition_schema: PartitionSchemaPb,
     /// One for each tablet, in order of their start keys.
-    pub partitions: Vec<PartitionPb>,
+    pub(crate) partitions: Vec<PartitionPb>,
     /// Replicas of each tablet.
-    pub replicas: i32,
+    pub(crate) replicas: i32,
     /// Who may drop it.
-    pub owner: String,
+    pub(crate) owner: String,
     /// For people.
-    pub comment: String,
+    pub(crate) comment: String,
     /// Properties as the user gave them.
-    pub extra_configs: BTreeMap<String, String>,
+    pub(crate) extra_configs: BTreeMap<String, String>,
     /// Groups tablets for placement.
-    pub dimension_label: Option<String>,
+    pub(crate) dimension_label: Option<String>,
 }
 
 /// A table.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub(crate) struct Table {
     /// 32 hex digits.
-    pub id: String,
+    pub(crate) id: String,
     /// What it was planned as.
-    pub plan: TablePlan,
+    pub(crate) plan: TablePlan,
     /// Raised by each change of the schema.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// Start key and id of each tablet, in order of the start keys.
-    pub tablets: Vec<(Bytes, String)>,
+    pub(crate) tablets: Vec<(Bytes, String)>,
 }
 
 /// All tables that are not deleted.
 #[derive(Debug, Default)]
-pub struct Tables {
+pub(crate) struct Tables {
     by_id: HashMap<String, Table>,
     by_name: BTreeMap<String, String>,
 }
 
 impl Tables {
     /// The table that a request names; the id counts if both are given.
-    pub fn find(&self, identifier: &TableIdentifierPb) -> Result<&Table, Fault> {
+    pub(crate) fn find(&self, identifier: &TableIdentifierPb) -> Result<&Table, Fault> {
         let id = match (&identifier.table_id, &identifier.table_name) {
             (Some(id), _) => std::str::from_utf8(id).ok(),
             (None, Some(name)) => self.by_name.get(name).map(String::as_str),
@@ -64,30 +64,30 @@ impl Tables {
     }
 
     /// By id.
-    pub fn get(&self, id: &str) -> Option<&Table> {
+    pub(crate) fn get(&self, id: &str) -> Option<&Table> {
         self.by_id.get(id)
     }
 
     /// The id of the table of this name.
-    pub fn id_of(&self, name: &str) -> Option<&str> {
+    pub(crate) fn id_of(&self, name: &str) -> Option<&str> {
         self.by_name.get(name).map(String::as_str)
     }
 
     /// Adds a table; its name must be free.
-    pub fn insert(&mut self, table: Table) {
+    pub(crate) fn insert(&mut self, table: Table) {
         self.by_name.insert(table.plan.name.clone(), table.id.clone());
         self.by_id.insert(table.id.clone(), table);
     }
 
     /// Takes a table out; its name is free at once.
-    pub fn remove(&mut self, id: &str) -> Option<Table> {
+    pub(crate) fn remove(&mut self, id: &str) -> Option<Table> {
         let table = self.by_id.remove(id)?;
         self.by_name.remove(&table.plan.name);
         Some(table)
     }
 
     /// All tables, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Table> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Table> {
         self.by_name.values().filter_map(|id| self.by_id.get(id))
     }
 }
@@ -95,7 +95,7 @@ impl Tables {
 impl Table {
     /// The tablets that a lookup from `start` to `end` yields, as Kudu does: from the last that starts at or before `start` (the
     /// first, if none does) up to and including one that starts exactly at `end`. An empty `end` is no end.
-    pub fn lookup(&self, start: &[u8], end: &[u8]) -> Result<&[(Bytes, String)], Fault> {
+    pub(crate) fn lookup(&self, start: &[u8], end: &[u8]) -> Result<&[(Bytes, String)], Fault> {
         if !end.is_empty() && start > end {
             return Err(Fault::KeysReversed);
         }

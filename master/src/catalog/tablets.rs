@@ -8,55 +8,57 @@ use proto::kudu::consensus::raft_peer_pb::MemberType;
 
 /// A tablet of a table that is not deleted.
 #[derive(Debug, Clone)]
-pub struct Tablet {
+pub(crate) struct Tablet {
     /// 32 hex digits.
-    pub id: String,
+    pub(crate) id: String,
     /// Of its table.
-    pub table_id: String,
+    pub(crate) table_id: String,
     /// Which rows it holds.
-    pub partition: PartitionPb,
+    pub(crate) partition: PartitionPb,
     /// False while it is being created: then it has no locations to tell.
-    pub running: bool,
+    pub(crate) running: bool,
+    /// Which server refuses to make it for good, and why. Forgotten when the master stops: it is asked again then.
+    pub(crate) refused: Option<(String, String)>,
     /// Since when its present replicas were asked for.
-    pub placed: Instant,
+    pub(crate) placed: Instant,
     /// Its replicas.
-    pub config: Config,
+    pub(crate) config: Config,
     /// What its leader last told of it.
-    pub stats: Stats,
+    pub(crate) stats: Stats,
 }
 
 /// Who holds replicas of a tablet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Config {
+pub(crate) struct Config {
     /// Index of the operation that made it; -1 for the first one.
-    pub index: i64,
+    pub(crate) index: i64,
     /// Election term of the leader.
-    pub term: i64,
+    pub(crate) term: i64,
     /// The leader's id, if it is known.
-    pub leader: Option<String>,
+    pub(crate) leader: Option<String>,
     /// Ids of the servers with a vote.
-    pub voters: Vec<String>,
+    pub(crate) voters: Vec<String>,
     /// Ids of servers that still catch up.
-    pub others: Vec<String>,
+    pub(crate) others: Vec<String>,
 }
 
 /// Size of a tablet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// Bytes on disk.
-    pub on_disk_size: u64,
+    pub(crate) on_disk_size: u64,
     /// Rows that are not deleted.
-    pub live_row_count: u64,
+    pub(crate) live_row_count: u64,
 }
 
 impl Config {
     /// The configuration in which a tablet starts.
-    pub fn first(voters: Vec<String>) -> Self {
+    pub(crate) fn first(voters: Vec<String>) -> Self {
         Self { index: -1, term: 0, leader: None, voters, others: Vec::new() }
     }
 
     /// What a tablet server reports; copied out of the frame.
-    pub fn reported(state: &ConsensusStatePb) -> Self {
+    pub(crate) fn reported(state: &ConsensusStatePb) -> Self {
         let mut config = Config {
             index: state.committed_config.opid_index.unwrap_or(-1),
             term: state.current_term,
@@ -72,17 +74,17 @@ impl Config {
     }
 
     /// Who holds replicas.
-    pub fn servers(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &String> {
         self.voters.iter().chain(&self.others)
     }
 
     /// Whether this server holds a replica.
-    pub fn has(&self, uuid: &str) -> bool {
+    pub(crate) fn has(&self, uuid: &str) -> bool {
         self.servers().any(|peer| peer == uuid)
     }
 
     /// Whether `newer` tells more than this: a later configuration, or a later term's leader.
-    pub fn is_older_than(&self, newer: &Config) -> bool {
+    pub(crate) fn is_older_than(&self, newer: &Config) -> bool {
         newer.index > self.index
             || newer.leader.is_some()
                 && (newer.term > self.term || newer.term == self.term && self.leader.is_none())

@@ -126,17 +126,17 @@ fn replicas_of_a_deleted_table_are_dropped_even_if_they_turn_up_late() {
     assert_eq!(catalog.create_request(server, &tablet), None, "no longer wanted");
     let delete = Action::Delete { server: server.clone(), tablet: tablet.clone() };
     assert_eq!(actions(&mut catalog), std::slice::from_ref(&delete));
-    assert_eq!(catalog.delete_answered(server, &tablet, false), Next::Retry);
-    assert_eq!(catalog.delete_answered(server, &tablet, true), Next::Stop);
+    assert_eq!(catalog.delete_answered(server, &tablet, false, now), Next::Retry);
+    assert_eq!(catalog.delete_answered(server, &tablet, true, now), Next::Stop);
     // The request to make it was still on its way and came in behind the one to drop it.
     assert_eq!(catalog.create_answered(server, &tablet, true, now), Next::Stop);
     assert_eq!(actions(&mut catalog), [delete]);
     let other = if server == "ts0" { "ts1" } else { "ts0" };
     assert!(catalog.report(other, &report(&tablet, other, 1)).is_some());
     assert_eq!(actions(&mut catalog), [Action::Delete { server: other.into(), tablet: tablet.clone() }]);
-    assert_eq!(catalog.delete_answered(server, &tablet, true), Next::Stop);
+    assert_eq!(catalog.delete_answered(server, &tablet, true, now), Next::Stop);
     assert!(catalog.delete_request(other, &tablet).is_some());
-    catalog.delete_answered(other, &tablet, true);
+    catalog.delete_answered(other, &tablet, true, now);
     assert_eq!(catalog.delete_request(other, &tablet), None);
     assert!(catalog.deleted.is_empty(), "nothing is remembered for ever");
 }
@@ -191,4 +191,83 @@ fn a_change_that_the_disk_refuses_does_not_happen() {
     assert!(matches!(catalog.delete_table(&id), Err(Fault::Store(_))));
     assert_eq!(catalog.tables().iter().map(|table| table.plan.name.as_str()).collect::<Vec<_>>(), ["t"]);
     assert_eq!(actions(&mut catalog), []);
+}
+
+#[test]
+fn a_table_of_one_replica_has_a_limit_of_tablets_too() {
+    let mut catalog = Catalog::new(
+        Limits { max_create_unreplicated_per_server: 3, ..Limits::default() },
+        Default::default(),
+    );
+    let now = Instant::now();
+    (0..2).for_each(|i| register(&mut catalog, &format!("ts{i}"), 1, now).unwrap());
+    assert_eq!(catalog.create_table(plan("t", 7, 1), now), Err(Fault::TooManyTablets(6)));
+    catalog.create_table(plan("t", 6, 1), now).unwrap();
+}
+
+#[test]
+fn a_refusal_for_good_is_told_and_not_asked_about_again() {
+    let (mut catalog, now) = catalog(1);
+    let id = catalog.create_table(plan("t", 2, 1), now).unwrap();
+    let [Action::Create { server, tablet }, _] = &actions(&mut catalog)[..] else { panic!("two tablets") };
+    assert_eq!(catalog.refused(catalog.tables().get(&id).unwrap()), None);
+    catalog.create_refused(server, tablet, "not that type");
+    let told = catalog.refused(catalog.tables().get(&id).unwrap()).unwrap().to_string();
+    assert!(told.contains(tablet) && told.ends_with("not that type"), "{told}");
+    assert_eq!(actions(&mut catalog), []);
+    catalog.delete_table(&id).unwrap();
+    catalog.create_refused(server, tablet, "too late");
+}
+
+#[test]
+fn what_a_dead_server_is_to_drop_waits_until_it_calls() {
+    let (mut catalog, now) = catalog(1);
+    let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
+    let [Action::Create { server, tablet }] = &actions(&mut catalog)[..] else { panic!("one replica") };
+    catalog.delete_table(&id).unwrap();
+    let [delete] = &actions(&mut catalog)[..] else { panic!("one replica") };
+    assert_eq!(catalog.delete_answered(server, tablet, false, now), Next::Retry);
+    let later = now + Duration::from_secs(61);
+    assert_eq!(catalog.delete_answered(server, tablet, false, later), Next::Stop, "nobody is there");
+    catalog.resume("another");
+    assert_eq!(actions(&mut catalog), []);
+    catalog.resume(server);
+    assert_eq!(actions(&mut catalog), std::slice::from_ref(delete));
+    catalog.resume(server);
+    assert_eq!(actions(&mut catalog), [], "once");
+    assert!(catalog.delete_request(server, tablet).is_some());
+}
+
+#[test]
+fn a_server_whose_address_was_taken_is_dead_on_a_machine_that_just_started() {
+    let (mut catalog, now) = catalog(0);
+    let registration = ServerRegistrationPb {
+        rpc_addresses: vec![HostPortPb { host: "one.example".into(), port: 7050 }],
+        ..Default::default()
+    };
+    let servers = catalog.servers_mut();
+    servers.register("old", 1, registration.clone(), now).unwrap();
+    servers.register("new", 1, registration, now).unwrap();
+    let live = |servers: &Servers| servers.live(now).map(|s| s.uuid.clone()).collect::<Vec<_>>();
+    assert_eq!(live(servers), ["new"]);
+    assert!(servers.silence_of(servers.get("old").unwrap(), now) >= Duration::from_secs(60));
+    assert!(!servers.is_live("old", now) && servers.is_live("new", now) && !servers.is_live("none", now));
+    servers.heartbeat("old", 1, now).unwrap();
+    assert_eq!(live(servers), ["new", "old"], "it calls, so it is there");
+}
+
+#[test]
+fn servers_that_hold_nothing_are_forgotten_after_a_day() {
+    let (mut catalog, now) = catalog(3);
+    catalog.create_table(plan("t", 1, 1), now).unwrap();
+    let gone = catalog.create_table(plan("gone", 1, 1), now).unwrap();
+    catalog.delete_table(&gone).unwrap();
+    let later = now + servers::LONG_GONE;
+    catalog.forget_servers(later - Duration::from_secs(1));
+    assert_eq!(catalog.servers().len(), 3);
+    catalog.forget_servers(later);
+    let left: Vec<_> = catalog.servers().iter().map(|server| server.uuid.clone()).collect();
+    let holds = |uuid: &String| catalog.tablets.values().any(|tablet| tablet.config.has(uuid));
+    assert_eq!(left.len(), 2, "one holds a tablet and one is still to drop one");
+    assert_eq!(left.iter().filter(|uuid| holds(uuid)).count(), 1);
 }

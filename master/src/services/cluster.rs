@@ -55,7 +55,7 @@ pub(super) fn list_tablet_servers(context: &Arc<Context>, call: Call<m::ListTabl
             },
             registration: context.seen_from(call.connection(), &server.registration),
             millis_since_heartbeat: Some(
-                i32::try_from(now.saturating_duration_since(server.heard).as_millis()).unwrap_or(i32::MAX),
+                i32::try_from(catalog.servers().silence_of(server, now).as_millis()).unwrap_or(i32::MAX),
             ),
             location: None,
             // Maintenance is not there yet.

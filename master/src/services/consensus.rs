@@ -3,35 +3,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::kudu::AppStatusPb;
-use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::consensus::get_consensus_state_response_pb::TabletConsensusInfoPb;
 use proto::kudu::consensus::raft_peer_pb::MemberType;
-use proto::kudu::consensus::replica_management_info_pb::ReplacementScheme;
-use proto::kudu::consensus::{
-    ConsensusStatePb, GetConsensusStateResponsePb, RaftConfigPb, RaftPeerPb, ReplicaManagementInfoPb,
-};
-use proto::kudu::tserver::TabletServerErrorPb;
-use proto::kudu::tserver::tablet_server_error_pb::Code;
+use proto::kudu::consensus::{ConsensusStatePb, GetConsensusStateResponsePb, RaftConfigPb, RaftPeerPb};
 use proto::methods::consensus_service::GetConsensusState;
 use rpc_server::Call;
+use server_base::consensus::{replica_management, wrong_destination};
 
 use super::{Context, host_ports};
 
 pub(super) fn state(context: &Arc<Context>, call: Call<GetConsensusState>) {
     let uuid = context.identity.uuid().as_str();
     let request = call.request();
-    if let Some(wanted) = request.dest_uuid.as_ref().filter(|wanted| wanted[..] != *uuid.as_bytes()) {
-        let wanted = String::from_utf8_lossy(wanted);
-        let text = format!(
-            "GetConsensusState: Wrong destination UUID requested. Local UUID: {uuid}. Requested UUID: {wanted}"
-        );
-        let status = AppStatusPb {
-            code: ErrorCode::InvalidArgument as i32,
-            message: Some(text),
-            ..Default::default()
-        };
-        let error = TabletServerErrorPb { code: Code::WrongServerUuid as i32, status };
+    if let Some(error) = wrong_destination(request.dest_uuid.as_deref(), uuid) {
         return call.respond(&GetConsensusStateResponsePb { error: Some(error), ..Default::default() });
     }
     let peer = RaftPeerPb {
@@ -54,10 +38,9 @@ pub(super) fn state(context: &Arc<Context>, call: Call<GetConsensusState>) {
     };
     let catalog = TabletConsensusInfoPb { tablet_id: CATALOG.into(), cstate: Some(cstate) };
     let asked = request.tablet_ids.is_empty() || request.tablet_ids.iter().any(|id| id == CATALOG);
-    let scheme = ReplacementScheme::PrepareReplacementBeforeEviction as i32;
     let response = GetConsensusStateResponsePb {
         tablets: Some(catalog).filter(|_| asked).into_iter().collect(),
-        replica_management_info: Some(ReplicaManagementInfoPb { replacement_scheme: Some(scheme) }),
+        replica_management_info: Some(replica_management()),
         error: None,
     };
     call.respond(&response);

@@ -22,7 +22,7 @@ use crate::catalog::tablets::Tablet;
 use crate::fault::Fault;
 
 pub(super) fn of_table(context: &Arc<Context>, call: Call<m::GetTableLocations>) {
-    let ttl_millis = u32::try_from(context.options.locations_ttl.as_millis()).ok();
+    let ttl_millis = u32::try_from(context.options.flags.int("table_locations_ttl_ms")).ok();
     let found = {
         let catalog = context.catalog.lock();
         find(context, &catalog, call.connection(), call.request())

@@ -16,7 +16,7 @@ use proto::methods::{consensus_service as c, master_service as m};
 use rpc_core::ConnectionInfo;
 use rpc_server::Service;
 use server_base::ServerIdentity;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::catalog::Catalog;
 use crate::driver::DriverHandle;
@@ -30,10 +30,14 @@ pub(crate) struct Context {
     pub(crate) options: MasterOptions,
     /// What clients are told that come by the bound addresses.
     pub(crate) advertised: Vec<HostPort>,
+    /// Where clients arrive that come through a proxy.
+    pub(crate) proxied: Vec<SockAddr>,
     /// The unix socket among the bound addresses.
     pub(crate) unix: Option<SockAddr>,
     pub(crate) catalog: Mutex<Catalog>,
     pub(crate) driver: DriverHandle,
+    /// A permit for each CreateTable that may wait for the first tablet server.
+    pub(crate) waiting_creates: Arc<Semaphore>,
     /// How many tablet servers have registered.
     pub(crate) registered: watch::Sender<usize>,
 }
@@ -44,12 +48,12 @@ impl Context {
         let here = &connection.local;
         let is =
             |proxied: &SockAddr| proxied == here || proxied.is_wildcard() && proxied.port() == here.port();
-        self.options.proxied.iter().any(is)
+        self.proxied.iter().any(is)
     }
 
     fn addresses(&self, connection: &ConnectionInfo) -> Vec<HostPort> {
         if self.by_proxy(connection) {
-            self.options.proxy_advertised.clone()
+            self.options.rpc.proxy_advertised.clone()
         } else {
             self.advertised.clone()
         }

@@ -12,6 +12,7 @@ use proto::kudu::master::{
     ListTablesResponsePb,
 };
 use proto::methods::master_service as m;
+use rpc_core::{RemoteError, RpcErrorCode};
 use rpc_server::{Call, Reply};
 
 use super::{Context, now};
@@ -30,12 +31,19 @@ pub(super) fn create(context: &Arc<Context>, call: Call<m::CreateTable>) {
     let latest = now() + context.options.first_server_wait;
     // Leaves the client the time to hear a refusal.
     let deadline = arrival.deadline.map_or(latest, |deadline| latest.min(halfway(now(), deadline)));
+    let Ok(place) = Arc::clone(&context.waiting_creates).try_acquire_owned() else {
+        let text = "Service unavailable: too many tables wait for the first tablet server";
+        return reply.fail(RemoteError::new(RpcErrorCode::ERROR_SERVER_TOO_BUSY, text));
+    };
     let waiting = Arc::clone(context);
     context.driver.spawn(async move {
         let mut registered = waiting.registered.subscribe();
         let first = registered.wait_for(|count| *count > 0);
         let _ = tokio::time::timeout_at(deadline.into(), first).await;
-        create_now(&waiting, request, &user, reply);
+        drop(place);
+        // Partitions may take a while to count: not on the thread that sends.
+        let driver = waiting.driver.clone();
+        driver.spawn_blocking(move || create_now(&waiting, request, &user, reply));
     });
 }
 
@@ -89,7 +97,10 @@ pub(super) fn is_create_done(context: &Arc<Context>, call: Call<m::IsCreateTable
         context,
         call,
         |request| &request.table,
-        |catalog, table| IsCreateTableDoneResponsePb { done: Some(catalog.is_created(table)), error: None },
+        |catalog, table| IsCreateTableDoneResponsePb {
+            done: Some(catalog.is_created(table)),
+            error: catalog.refused(table).map(Into::into),
+        },
         |fault| IsCreateTableDoneResponsePb { error: Some(fault.into()), done: None },
     );
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use master::{Master, MasterOptions};
 use net_addr::SockAddr;
 use parking_lot::Mutex;
 use proto::Method;
+use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::consensus::raft_peer_pb::MemberType;
 use proto::kudu::consensus::replica_management_info_pb::ReplacementScheme;
 use proto::kudu::consensus::{ConsensusStatePb, RaftConfigPb, RaftPeerPb, ReplicaManagementInfoPb};
@@ -19,6 +20,8 @@ use proto::kudu::master::{
 };
 use proto::kudu::partition_schema_pb::column_identifier_pb::Identifier;
 use proto::kudu::partition_schema_pb::{ColumnIdentifierPb, HashBucketSchemaPb};
+use proto::kudu::tserver::CreateTabletResponsePb;
+use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::{
     ColumnSchemaPb, DataType, HostPortPb, NodeInstancePb, PartitionSchemaPb, SchemaPb, ServerRegistrationPb,
 };
@@ -28,9 +31,9 @@ use rpc_core::{CallError, Messenger, Proxy};
 use rpc_server::{Call, Server, Service};
 
 pub fn start(flags: &[&str]) -> Master {
-    let set = MasterOptions::flags("test");
+    let set = MasterOptions::flags();
     set.parse(["--rpc_bind_addresses=127.0.0.1:0"].iter().chain(flags).copied()).unwrap();
-    Master::start(MasterOptions::from_flags(set).unwrap()).unwrap()
+    Master::start(MasterOptions::from_flags(&set, &net_addr::SystemResolver).unwrap()).unwrap()
 }
 
 /// Runs a test's future to its end.
@@ -119,6 +122,12 @@ pub struct Tserver {
     pub deleted: Arc<Mutex<Vec<String>>>,
     /// While true it fails all requests.
     pub broken: Arc<AtomicBool>,
+    /// Why it makes no tablet, whoever asks how often.
+    pub refuses: Arc<Mutex<Option<String>>>,
+    /// How often it was asked to make one.
+    pub asked: Arc<AtomicUsize>,
+    /// What it tells the master of its addresses.
+    pub hosts: Vec<(String, u16)>,
     pub proxy_address: Option<HostPortPb>,
 }
 
@@ -128,7 +137,15 @@ impl Tserver {
         let (created, deleted) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         let (list, fails) = (Arc::clone(&created), Arc::clone(&broken));
+        let (refuses, asked) = (Arc::new(Mutex::new(None)), Arc::new(AtomicUsize::new(0)));
+        let (why, count) = (Arc::clone(&refuses), Arc::clone(&asked));
         let create = move |call: Call<CreateTablet>| {
+            count.fetch_add(1, Ordering::SeqCst);
+            if let Some(why) = &*why.lock() {
+                let (code, kind) = (Code::InvalidSchema, ErrorCode::NotSupported);
+                let error = Some(server_base::consensus::error(code, kind, why));
+                return call.respond(&CreateTabletResponsePb { error });
+            }
             if fails.load(Ordering::SeqCst) {
                 return call.fail_application("IO error: out of space");
             }
@@ -153,7 +170,18 @@ impl Tserver {
             .service(service)
             .start()
             .unwrap();
-        Self { uuid: uuid.into(), server, created, deleted, broken, proxy_address: None }
+        let hosts = vec![("127.0.0.1".into(), server.bound_addresses()[0].port().unwrap())];
+        Self {
+            uuid: uuid.into(),
+            server,
+            created,
+            deleted,
+            broken,
+            refuses,
+            asked,
+            hosts,
+            proxy_address: None,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -162,6 +190,7 @@ impl Tserver {
 
     /// A heartbeat that registers and reports no tablets.
     pub fn heartbeat(&self) -> TsHeartbeatRequestPb {
+        let host = |(host, port): &(String, u16)| HostPortPb { host: host.clone(), port: (*port).into() };
         let scheme = ReplacementScheme::PrepareReplacementBeforeEviction as i32;
         let instance = NodeInstancePb {
             permanent_uuid: Bytes::copy_from_slice(self.uuid.as_bytes()),
@@ -170,7 +199,7 @@ impl Tserver {
         TsHeartbeatRequestPb {
             common: TsToMasterCommonPb { ts_instance: instance },
             registration: Some(ServerRegistrationPb {
-                rpc_addresses: vec![HostPortPb { host: "127.0.0.1".into(), port: self.port().into() }],
+                rpc_addresses: self.hosts.iter().map(host).collect(),
                 rpc_proxy_addresses: self.proxy_address.clone().into_iter().collect(),
                 unix_domain_socket_path: Some(format!("@kudu-{}", self.uuid)),
                 ..Default::default()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use client::schema::{Column, DataType, Schema};
 use client::{Client, Operation, Table};
-use mini_cluster::{Builder, MiniCluster};
+use mini_cluster::{MiniCluster, MiniClusterBuilder};
 use net_addr::SockAddr;
 
 /// A runtime of one thread for a whole test.
@@ -17,7 +17,7 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
-pub(crate) fn start(builder: Builder) -> MiniCluster {
+pub(crate) fn start(builder: MiniClusterBuilder) -> MiniCluster {
     builder.start_blocking().expect("a cluster starts in process")
 }
 

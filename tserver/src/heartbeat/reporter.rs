@@ -175,10 +175,9 @@ async fn resolve(master: &HostPort) -> std::io::Result<SockAddr> {
     let name = master.clone();
     let looked_up = tokio::task::spawn_blocking(move || name.resolve(&SystemResolver as &dyn Resolver));
     let addresses = looked_up.await.map_err(std::io::Error::other)??;
-    let v4 = addresses.iter().find(|address| matches!(address, SockAddr::V4(_)));
     let none =
         || std::io::Error::new(std::io::ErrorKind::NotFound, format!("no address for {}", master.host));
-    v4.or(addresses.first()).cloned().ok_or_else(none)
+    addresses.into_iter().next().ok_or_else(none)
 }
 
 fn refused(error: &MasterErrorPb) -> Failure {
