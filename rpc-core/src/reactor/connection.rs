@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use net_addr::SockAddr;
@@ -201,17 +201,22 @@ impl Connection {
 
     /// Is it over?
     fn end(&mut self, now: Instant) -> Option<End> {
-        if let Some(reason) = self.machine.closing() {
-            let until = *self.drain_until.get_or_insert(now + self.options.drain_timeout);
+        if let Some(reason) = self.machine.closing().cloned() {
             let told = self.machine.outbound_bytes() == 0;
-            return (told || until <= now).then(|| End::Closed(reason.clone()));
+            return (told || self.drain(now) <= now).then_some(End::Closed(reason));
         }
         if self.shared.stopping.load(Ordering::SeqCst) {
-            let until = *self.drain_until.get_or_insert(now + self.options.drain_timeout);
+            let until = self.drain(now);
             let quiet = self.machine.calls_in_flight() == 0 && self.machine.outbound_bytes() == 0;
             return (quiet || until <= now).then_some(End::Stopped);
         }
         None
+    }
+
+    /// Nothing more is read; when what is left is given up.
+    fn drain(&mut self, now: Instant) -> Instant {
+        let until = || now.checked_add(self.options.drain_timeout).unwrap_or(now + A_YEAR);
+        *self.drain_until.get_or_insert_with(until)
     }
 
     fn write(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
@@ -325,6 +330,9 @@ impl Drop for Connection {
 
 /// Pieces in one system call; more stay for the next.
 const SLICES: usize = 64;
+
+/// Stands for times that no clock can count.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Reads in one turn, before others of the reactor are let in.
 const ROUNDS: usize = 16;
