@@ -17,7 +17,7 @@
 //! # Ok::<(), meta_cache::AnswerError>(())
 //! ```
 //!
-//! It is not a client: it opens no socket, reads no clock (`now` is an argument) and knows no protobuf. Tables are known by
+//! What it is not: a client. It opens no socket, reads no clock (`now` is an argument) and knows no protobuf. Tables are known by
 //! id, never by name, so a table made anew under an old name cannot be served from the old one's entries.
 //!
 //! Reading is lock-free: each table is one immutable sorted vector that is swapped whole. Of several concurrent look-ups

@@ -6,7 +6,7 @@
 //! assert_eq!(figures.median("start_to_first_table_ms"), Some(30.2));
 //! ```
 //!
-//! It is not a library for users: nothing outside this workspace should depend on it.
+//! What it is not: a library for users. Nothing outside this workspace should depend on it.
 #![forbid(unsafe_code)]
 
 pub mod figures;

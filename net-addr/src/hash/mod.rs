@@ -1,8 +1,8 @@
-//! Three ways to hash an address, used to place connections on reactors.
+//! Three ways to hash an address. Our own servers place connections by load and need none of them.
 //!
 //! * [`jenkins`]: 32 bits, mixes first the IP and then the port, as the seed of this project introduced it.
 //! * [`city`]: what Kudu 1.13 and later use; needed to predict where a real server puts a connection.
-//! * [`sip`]: keyed, so that a peer cannot choose ports that all fall on one reactor. The default for placement.
+//! * [`sip`]: keyed, so that a peer cannot choose ports that all fall on one place. The one to take for placement by hash.
 //!
 //! All three take equal addresses to equal numbers, whatever padding the kernel's form carries.
 
