@@ -219,3 +219,20 @@ async fn a_full_accept_queue_delays_a_call_and_does_not_fail_it() {
     proxy.call::<Echo>(&Bytes::new()).timeout(LONG).send().await.unwrap();
     drop(acceptor.join().unwrap());
 }
+
+#[tokio::test]
+async fn a_reactor_tells_how_busy_it_is() {
+    let rig = Rig::start(1, ServerOptions::default());
+    let proxy = rig.proxies(&messenger())[0].clone();
+    proxy.call::<Echo>(&Bytes::new()).timeout(LONG).send().await.unwrap();
+    let before = rig.pool.stats().reactors[0];
+    let start = Instant::now();
+    for _ in 0..200 {
+        proxy.call::<Echo>(&Bytes::new()).timeout(LONG).send().await.unwrap();
+    }
+    let after = rig.pool.stats().reactors[0];
+    assert_eq!(after.calls - before.calls, 200);
+    assert!(after.rests - before.rests >= 150, "it rests after nearly each call: {before:?}, {after:?}");
+    let busy = after.busy - before.busy;
+    assert!(!busy.is_zero() && busy <= start.elapsed() + Duration::from_millis(50), "{busy:?}");
+}

@@ -15,6 +15,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use net_addr::SockAddr;
 use parking_lot::Mutex;
@@ -75,6 +76,12 @@ pub struct ReactorStats {
     pub accepted: u64,
     /// Calls handed out since the start.
     pub calls: u64,
+    /// Time since the start in which the reactor did not wait. Its share of the time between two looks is the load
+    /// (Kudu's `reactor_load_percent`).
+    pub busy: Duration,
+    /// How often it went to wait since the start; `busy` by it is the mean time from wake-up to rest (Kudu's
+    /// `reactor_active_latency_us`).
+    pub rests: u64,
 }
 
 /// Figures of one connection.
@@ -165,11 +172,13 @@ impl ReactorPool {
     pub fn stats(&self) -> PoolStats {
         let mut stats = PoolStats { reactors: Vec::new(), connections: Vec::new() };
         for reactor in &self.reactors {
-            let state = &reactor.state;
+            let (state, metrics) = (&reactor.state, reactor.runtime.metrics());
             stats.reactors.push(ReactorStats {
                 connections: state.connections.load(Ordering::SeqCst),
                 accepted: state.accepted.load(Ordering::Relaxed),
                 calls: state.calls.load(Ordering::Relaxed),
+                busy: metrics.worker_total_busy_duration(0),
+                rests: metrics.worker_park_count(0),
             });
             stats.connections.extend(state.live.lock().values().map(|shared| shared.stats()));
         }

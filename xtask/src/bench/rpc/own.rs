@@ -1,7 +1,7 @@
 //! Both sides in one process, as rpc-bench has it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -49,6 +49,8 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
     load.take_latencies();
 
     let mut samples = Samples::default();
+    let reactors = server.reactors().stats().reactors;
+    let started = Instant::now();
     let mut before = (Usage::now()?, load.answered());
     for _ in 0..setting.seconds.max(1) {
         std::thread::sleep(Duration::from_secs(1));
@@ -57,6 +59,8 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
         before = after;
     }
     let latencies = load.take_latencies();
+    let elapsed = started.elapsed();
+    let reactors = (reactors, server.reactors().stats().reactors);
     // Apart, since counting makes each system call a little dearer.
     samples.system_calls.extend(usage::system_calls(COUNTED, || load.answered()));
     load.stop()?;
@@ -70,6 +74,13 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
         }
     }
     print(setting, &figures);
+    println!("Reactors, by index: load of each, mean time from wake-up to rest");
+    for (before, after) in reactors.0.iter().zip(&reactors.1) {
+        let busy = after.busy.saturating_sub(before.busy);
+        let rests = u32::try_from(after.rests - before.rests).unwrap_or(u32::MAX);
+        let load = busy.as_secs_f64() * 100.0 / elapsed.as_secs_f64();
+        println!("    {load:5.1} %   {:?}", busy.checked_div(rests).unwrap_or_default());
+    }
     Ok(figures)
 }
 
