@@ -41,11 +41,12 @@ impl Master {
         if let Some(folder) = &folder {
             options.identity = ServerIdentity::started(folder.uuid().clone());
         }
-        let (catalog, cluster_id) = open_catalog(folder.as_ref(), &options)?;
+        let clock = ServerClock::new();
+        let (catalog, cluster_id) = open_catalog(folder.as_ref(), &options, &clock)?;
         let (identity, flags) = (options.identity.clone(), options.flags.clone());
         let resolver = Arc::new(Names::new(SystemResolver, NAMES_TTL));
         let listening = Listening::start("Master", &options.rpc, &identity, &flags, &*resolver)?;
-        let generic = listening.generic_service(&identity, &flags, &ServerClock::new());
+        let generic = listening.generic_service(&identity, &flags, &clock);
         let Listening { server, bound, proxied, unix, advertised, .. } = listening;
         let driver = Driver::new()?;
         let context = Arc::new(Context {
@@ -101,13 +102,20 @@ impl Master {
 fn open_catalog(
     folder: Option<&DataFolder>,
     options: &MasterOptions,
+    clock: &ServerClock,
 ) -> Result<(Catalog, String), StoreError> {
     let fresh_id = ServerUuid::random().to_string();
     let (limits, random) = (options.limits.clone(), fastrand::Rng::new());
     let Some(folder) = folder else { return Ok((Catalog::new(limits, random), fresh_id)) };
     let log = durability::log_options(&options.flags);
     let storage = Storage { backend: Arc::clone(folder.backend()), folder: CATALOG.into(), log };
-    Catalog::restore(limits, random, Store::open(storage)?, &fresh_id, Instant::now())
+    Catalog::restore(
+        limits,
+        random,
+        Store::open(storage, Arc::clone(clock.hybrid()))?,
+        &fresh_id,
+        Instant::now(),
+    )
 }
 
 impl Drop for Master {

@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// Opens the entries in `storage` and reads them all.
-    pub(crate) fn open(storage: Storage) -> Result<(Self, Vec<Entry>), StoreError> {
+    pub(crate) fn open(storage: Storage, clock: Arc<HybridClock>) -> Result<(Self, Vec<Entry>), StoreError> {
         let about = TabletOptions {
             id: TABLET.to_owned(),
             table_id: TABLET.to_owned(),
@@ -99,7 +99,7 @@ impl Store {
             partition: Default::default(),
             schema_version: 0,
         };
-        let tablet = Tablet::open_in(storage, about, Arc::new(HybridClock::default()), &mut |_, _| {})?;
+        let tablet = Tablet::open_in(storage, about, clock, &mut |_, _| {})?;
         let mut store = Self { tablet: Some(tablet), parts: HashMap::new() };
         let entries = store.read()?;
         Ok((store, entries))
@@ -222,8 +222,30 @@ mod tests {
     use super::*;
 
     fn open(memory: &Memory) -> (Store, Vec<Entry>) {
+        open_by(memory, &Arc::default())
+    }
+
+    fn open_by(memory: &Memory, clock: &Arc<HybridClock>) -> (Store, Vec<Entry>) {
         let log = LogOptions { sync: SyncPolicy::Always, ..LogOptions::default() };
-        Store::open(Storage { backend: Arc::new(memory.clone()), folder: PathBuf::new(), log }).unwrap()
+        Store::open(
+            Storage { backend: Arc::new(memory.clone()), folder: PathBuf::new(), log },
+            Arc::clone(clock),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_clock_of_the_next_start_is_past_all_changes() {
+        let (memory, clock) = (Memory::new(), Arc::new(HybridClock::default()));
+        let now = server_base::physical_micros();
+        let (mut store, _) = open_by(&memory, &clock);
+        let ahead = schema::Timestamp::new(now + 5_000_000, 0);
+        clock.update(ahead, now).unwrap();
+        store.write(&[(Kind::Table, "a".into(), Some(vec![1]))]).unwrap();
+        drop(store);
+        let next = Arc::new(HybridClock::default());
+        open_by(&memory, &next);
+        assert!(next.now(now) > ahead, "the master tells this clock");
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn a_change_that_the_disk_refuses_does_not_happen() {
     // The id of the cluster takes the first three operations: file, header, record.
     let backend = std::sync::Arc::new(Faulty::new(Memory::new(), 4, DiskFault::Death));
     let storage = tablet::Storage { backend, folder: "".into(), log: tablet::LogOptions::default() };
-    let opened = store::Store::open(storage).unwrap();
+    let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
     let now = Instant::now();
     let random = fastrand::Rng::with_seed(7);
     let (mut catalog, _) = Catalog::restore(Limits::default(), random, opened, "c", now).unwrap();
