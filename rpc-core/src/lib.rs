@@ -48,7 +48,7 @@ pub mod wire;
 
 pub use call::{
     Answer, CallError, ConnectionInfo, Destination, Extras, InboundCall, InboundHandler, RemoteError,
-    Request, RequestId, Responder, RpcErrorCode,
+    Request, RequestId, Responder, RpcErrorCode, SmallCall,
 };
 #[cfg(feature = "net")]
 pub use messenger::{ConnectionId, Messenger, MessengerBuilder};

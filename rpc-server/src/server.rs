@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use net_addr::SockAddr;
 use parking_lot::Mutex;
 use rpc_core::reactor::{ReactorPool, ServerOptions};
-use rpc_core::{InboundCall, InboundHandler, RemoteError};
+use rpc_core::{InboundCall, InboundHandler, RemoteError, SmallCall};
 
 use crate::acceptor::{Acceptor, BindError, Listener};
 use crate::answers::Answers;
@@ -300,9 +300,20 @@ impl InboundHandler for Dispatch {
             }
         }
     }
+
+    fn handle_small(&self, call: &SmallCall<'_>) -> bool {
+        self.run_small(call)
+    }
 }
 
 impl Dispatch {
+    fn run_small(&self, call: &SmallCall<'_>) -> bool {
+        let Some(route) = call.destination.note::<Route>() else { return false };
+        let current = route.generation == self.generation.load(Ordering::Acquire);
+        let open = self.phase.load(Ordering::Acquire) != STOPPING;
+        route.entry.cheap && current && open && route.entry.run_small(call, &self.shared)
+    }
+
     /// Kudu checks the features of the service before it looks for the method.
     fn admit(&self, call: InboundCall, registered: &Registered) -> Option<InboundCall> {
         if self.phase.load(Ordering::Acquire) == STOPPING {

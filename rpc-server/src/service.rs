@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use prost::Message;
 use proto::Method;
-use rpc_core::{InboundCall, RemoteError, Responder};
+use rpc_core::{InboundCall, RemoteError, Responder, SmallCall};
 
 use crate::authz::{Access, Authorizer};
 use crate::call::{Arrival, Call, RawReply, SharedTracker};
@@ -34,7 +34,11 @@ pub(crate) struct Entry {
     pub(crate) cheap: bool,
     pub(crate) metrics: Arc<MethodMetrics>,
     run: Run,
+    run_small: RunSmall,
 }
+
+/// As [`Run`], for a call that may be left to it: false = it is.
+type RunSmall = Box<dyn Fn(&SmallCall<'_>, &Shared, Option<Instant>) -> bool + Send + Sync>;
 
 /// A handler with all that comes before it.
 type Run = Box<dyn Fn(InboundCall, &Shared, Option<Arc<MethodMetrics>>, Option<Instant>) + Send + Sync>;
@@ -98,19 +102,27 @@ impl ServiceBuilder {
 
     fn add<M: Method>(mut self, cheap: bool, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
         assert_eq!(M::SERVICE, self.service.name, "{} is a method of another service", M::NAME);
+        // A handler's panic is a bug of ours or of one request; the other calls are not to suffer for it.
+        let guarded = move |call| {
+            if catch_unwind(AssertUnwindSafe(|| handler(call))).is_err() {
+                tracing::error!(
+                    service = M::SERVICE,
+                    method = M::NAME,
+                    "a handler panicked; its call failed"
+                );
+            }
+        };
+        let guarded = Arc::new(guarded);
+        let small = Arc::clone(&guarded);
         let run = Box::new(move |call: InboundCall, shared: &Shared, metrics, started| {
             if let Some(call) = open::<M>(call, shared, metrics, started) {
-                // A handler's panic is a bug of ours or of one request; the other calls are not to suffer for it.
-                if catch_unwind(AssertUnwindSafe(|| handler(call))).is_err() {
-                    tracing::error!(
-                        service = M::SERVICE,
-                        method = M::NAME,
-                        "a handler panicked; its call failed"
-                    );
-                }
+                guarded(call);
             }
         });
-        let entry = Entry { cheap, metrics: Arc::default(), run };
+        let run_small = Box::new(move |call: &SmallCall<'_>, shared: &Shared, started| {
+            open_small::<M>(call, shared, started).map(&*small).is_some()
+        });
+        let entry = Entry { cheap, metrics: Arc::default(), run, run_small };
         let before = self.service.methods.insert(M::NAME, Arc::new(entry));
         assert!(before.is_none(), "{}.{} was added twice", M::SERVICE, M::NAME);
         self
@@ -126,6 +138,11 @@ impl Entry {
     /// Runs `call` here and now, up to the end of the handler.
     pub(crate) fn run(&self, call: InboundCall, shared: &Shared) {
         (self.run)(call, shared, Some(Arc::clone(&self.metrics)), Some(Instant::now()));
+    }
+
+    /// As [`run_noted`](Self::run_noted); false = the call was not taken.
+    pub(crate) fn run_small(&self, call: &SmallCall<'_>, shared: &Shared) -> bool {
+        (self.run_small)(call, shared, self.metrics.is_sample().then(Instant::now))
     }
 
     /// As [`run`](Self::run), for a cheap method that is noted at its destination.
@@ -204,6 +221,28 @@ fn open<M: Method>(
     let destination = request.destination;
     let raw =
         RawReply { responder: Some(responder), tracked, destination, metrics, started, method: M::NAME };
+    Some(Call::new(message, arrival, raw))
+}
+
+/// As [`open`], for calls in which nothing is unusual; what is wrong with others, `open` says.
+fn open_small<M: Method>(call: &SmallCall<'_>, shared: &Shared, started: Option<Instant>) -> Option<Call<M>> {
+    proto::required::check(M::REQUEST, call.body).ok()?;
+    let message = M::Request::decode(call.body).ok()?;
+    let connection = call.destination.connection();
+    let access = Access { connection, service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
+    if !(shared.authorizer)(&access) {
+        return None;
+    }
+    let deadline = call.timeout.and_then(|timeout| call.received.checked_add(timeout));
+    let arrival = Arrival { deadline, received: call.received, extras: None };
+    let raw = RawReply {
+        responder: Some(call.responder()),
+        tracked: None,
+        destination: Arc::clone(call.destination),
+        metrics: None,
+        started,
+        method: M::NAME,
+    };
     Some(Call::new(message, arrival, raw))
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Answer, ConnectionInfo, Destination, Extras, RequestId, Responder};
+use super::{Answer, ConnectionInfo, Destination, Extras, RequestId, Responder, ResponseSink};
 
 /// What a client asked for: names, deadline, body, sidecars. Cheap to move, shares the bytes of the receive buffer.
 ///
@@ -153,6 +153,41 @@ pub trait InboundHandler: Send + Sync + 'static {
     /// Takes over `call`. Runs on the reactor thread that read it, so it must neither block nor panic; it answers at
     /// once, or moves the call (or only its [`Responder`]) to another thread.
     fn handle(&self, call: InboundCall);
+
+    /// Takes over a small call of a method called before on its connection, before it is made an [`InboundCall`], which
+    /// costs more than running a cheap handler. False = not taken: `handle` gets it. As `handle`, it must not block.
+    fn handle_small(&self, call: &SmallCall<'_>) -> bool {
+        let _ = call;
+        false
+    }
+}
+
+/// A call with neither sidecars nor anything else that few calls have, still in the receive buffer.
+#[non_exhaustive]
+pub struct SmallCall<'a> {
+    /// When its last byte was read.
+    pub received: Instant,
+    /// The time the client gave when it sent the call; `None` = it waits for ever.
+    pub timeout: Option<Duration>,
+    /// The encoded request message.
+    pub body: &'a [u8],
+    /// Connection, service and method.
+    pub destination: &'a Arc<Destination>,
+    pub(crate) call_id: i32,
+    pub(crate) sink: &'a Arc<dyn ResponseSink>,
+}
+
+impl SmallCall<'_> {
+    /// The way to answer. To be asked for once, and only if the call is taken.
+    pub fn responder(&self) -> Responder {
+        Responder::new(self.call_id, Arc::clone(self.sink))
+    }
+}
+
+impl std::fmt::Debug for SmallCall<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SmallCall({:?})", self.destination)
+    }
 }
 
 impl<F: Fn(InboundCall) + Send + Sync + 'static> InboundHandler for F {

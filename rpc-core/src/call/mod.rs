@@ -13,7 +13,7 @@ pub use connection::ConnectionInfo;
 pub use destination::Destination;
 pub use error::{CallError, CallStage, ResponseDefect};
 pub use extras::Extras;
-pub use inbound::{InboundCall, InboundHandler, Request};
+pub use inbound::{InboundCall, InboundHandler, Request, SmallCall};
 pub use request_id::RequestId;
 pub use responder::{Answer, Responder, ResponseSink};
 pub use status::{RemoteError, RpcErrorCode};

@@ -35,4 +35,5 @@ mod server;
 pub use body::Body;
 pub use client::{ClientConnection, ClientEvent, ConnectionFault, OutboundCall, Unfinished};
 pub use options::{ClientOptions, ServerOptions};
+pub(crate) use server::Usual;
 pub use server::{CloseReason, ServerConnection, ServerEvent, ServerRequest};

@@ -14,6 +14,7 @@ use crate::call::{Answer, ConnectionInfo, Destination, Extras, RemoteError, RpcE
 use crate::negotiate::server::{Refusal, ServerNegotiation};
 use crate::negotiate::subnet;
 use crate::wire::FrameError;
+use crate::wire::frame::PREFIX as PREFIX_LEN;
 use crate::wire::header::{RequestHeader, ResponseHeader};
 use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
 use crate::wire::pb::{self, Reader, Value};
@@ -173,8 +174,13 @@ impl ServerConnection {
             if !self.in_flight.insert(call_id) {
                 return Err(CloseReason::DuplicateCallId(call_id));
             }
-            let request =
-                ServerRequest { call_id, destination, timeout, body: frame.into_body(), extras: None };
+            let request = ServerRequest {
+                call_id,
+                destination: Arc::clone(destination),
+                timeout,
+                body: frame.into_body(),
+                extras: None,
+            };
             self.events.push_back(ServerEvent::Request(request));
             return Ok(());
         }
@@ -198,6 +204,34 @@ impl ServerConnection {
             extras,
         }));
         Ok(())
+    }
+
+    /// Looks at the request at the start of `bytes`, which are to be the read buffer's: is it small, whole, and as almost
+    /// all are? Then nothing is taken yet; the caller either leaves the frame there, or drops it and, unless the answer goes
+    /// by [`respond_with_frames`](Self::respond_with_frames), calls [`begin`](Self::begin).
+    pub(crate) fn usual<'a>(&'a self, bytes: &'a [u8]) -> Option<Usual<'a>> {
+        let (prefix, rest) = bytes.split_first_chunk::<PREFIX_LEN>()?;
+        let len = usize::try_from(u32::from_be_bytes(*prefix)).ok().filter(|len| *len < USUAL)?;
+        let (header_len, rest) = rest.get(..len)?.split_first()?;
+        if *header_len >= 0x80 || self.inbox.is_partial() || self.closing.is_some() {
+            return None;
+        }
+        let (header, rest) = rest.split_at_checked(usize::from(*header_len))?;
+        let (main_len, used) = pb::varint32(rest).ok()??;
+        let body = rest.get(used..)?;
+        if usize::try_from(main_len).ok() != Some(body.len()) {
+            return None;
+        }
+        let (call_id, timeout, destination) = self.destinations.usual(header)?;
+        if !self.in_flight.is_empty() && self.in_flight.contains(&call_id) {
+            return None;
+        }
+        Some(Usual { call_id, timeout, destination, body, len: len.saturating_add(PREFIX_LEN) })
+    }
+
+    /// A call that was found by [`usual`](Self::usual) is in flight now.
+    pub(crate) fn begin(&mut self, call_id: i32) {
+        self.in_flight.insert(call_id);
     }
 
     /// Where to read the next bytes of a big frame to, when the read buffer is empty; then call
@@ -236,9 +270,12 @@ impl ServerConnection {
         }
     }
 
-    /// Queues whole frames that answer these calls, which are in flight; both are empty after that.
+    /// Queues whole frames that answer these calls; both are empty after that.
     pub(crate) fn respond_with_frames(&mut self, call_ids: &mut Vec<i32>, frames: &mut Vec<u8>) {
         for call_id in call_ids.drain(..) {
+            if self.in_flight.is_empty() {
+                continue;
+            }
             self.in_flight.remove(&call_id);
         }
         self.outbox.push_raw(frames);
@@ -323,6 +360,16 @@ impl ServerConnection {
     }
 }
 
+/// A request as almost all are.
+pub(crate) struct Usual<'a> {
+    pub(crate) call_id: i32,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) destination: &'a Arc<Destination>,
+    pub(crate) body: &'a [u8],
+    /// Of the frame, in bytes.
+    pub(crate) len: usize,
+}
+
 /// The destinations of a connection's last few methods, so that a call of one of them brings no names along.
 #[derive(Debug, Default)]
 struct Destinations {
@@ -359,7 +406,7 @@ impl Destinations {
 
     /// Reads the header of a call as almost all are: a call id, a method called before, perhaps a timeout, and nothing
     /// else. `None` = it has to be decoded.
-    fn usual(&self, header: &[u8]) -> Option<(i32, Option<Duration>, Arc<Destination>)> {
+    fn usual(&self, header: &[u8]) -> Option<(i32, Option<Duration>, &Arc<Destination>)> {
         let mut reader = Reader::new(header);
         let Ok(Some((3, Value::Varint(call_id)))) = reader.next_field() else { return None };
         let known = self.known.iter().flatten();
@@ -373,7 +420,7 @@ impl Destinations {
             }
             _ => return None,
         };
-        Some((pb::to_i32(call_id), timeout, Arc::clone(&known.destination)))
+        Some((pb::to_i32(call_id), timeout, &known.destination))
     }
 }
 
@@ -385,6 +432,9 @@ fn to_timeout(millis: u32) -> Option<Duration> {
 fn plan(header: &[u8]) -> Result<Plan, FrameError> {
     Ok(Plan::Keep(RequestHeader::decode(header)?.sidecar_offsets))
 }
+
+/// Usual requests are smaller than this; the bytes of others are better shared than copied.
+const USUAL: usize = 4096;
 
 /// Names beyond this many bytes are not remembered.
 const LONGEST_NAMES: usize = 256;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use net_addr::SockAddr;
 use socket2::Socket;
 use tokio::time::Sleep;
@@ -17,8 +17,10 @@ use super::mailbox::Mailbox;
 use super::sys::{self, Stream};
 use super::turn::{self, Answers, Turn};
 use super::{ConnectionStats, ReactorState};
-use crate::call::{Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink};
-use crate::machine::{CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest};
+use crate::call::{
+    Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink, SmallCall,
+};
+use crate::machine::{CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest, Usual};
 
 /// What responders and the pool see of a connection.
 #[derive(Debug)]
@@ -98,6 +100,8 @@ pub(crate) struct Connection {
     handler: Arc<dyn InboundHandler>,
     options: Arc<ServerOptions>,
     shared: Arc<Shared>,
+    /// The same, for responders.
+    sink: Arc<dyn ResponseSink>,
     reactor: Arc<ReactorState>,
     machine: ServerConnection,
     transport: Transport,
@@ -137,6 +141,7 @@ impl Connection {
             peer,
             handler,
             options,
+            sink: shared.clone(),
             shared,
             reactor,
             buffer: BytesMut::new(),
@@ -179,7 +184,6 @@ impl Connection {
             match self.read(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(End::Eof),
                 Poll::Ready(Ok(_)) => {
-                    self.machine.handle_input(&mut self.buffer, now);
                     self.dispatch(now);
                     self.shared.answers.take(&mut self.answers.answers);
                 }
@@ -254,15 +258,41 @@ impl Connection {
 
     fn dispatch(&mut self, now: Instant) {
         let turn = Turn::begin(&self.shared, std::mem::take(&mut self.answers));
+        let taken = self.hand_out_small(&turn, now);
+        self.buffer.advance(taken);
+        self.machine.handle_input(&mut self.buffer, now);
         while let Some(event) = self.machine.poll_event() {
             match event {
                 ServerEvent::Established(info) => self.established(info),
-                ServerEvent::Request(request) => {
-                    self.hand_out(request, now);
-                }
+                ServerEvent::Request(request) => self.hand_out(request, now),
             }
         }
         self.answers = turn.end();
+    }
+
+    /// Hands out the calls at the front of the read buffer for as long as they are small and the handler takes them; how
+    /// many bytes they are.
+    fn hand_out_small(&mut self, turn: &Turn, received: Instant) -> usize {
+        let mut taken = 0;
+        while let Some(usual) = self.machine.usual(&self.buffer[taken..]) {
+            let Usual { call_id, timeout, destination, body, len } = usual;
+            let call = SmallCall { received, timeout, body, destination, call_id, sink: &self.sink };
+            if !self.handler.handle_small(&call) {
+                break;
+            }
+            taken += len;
+            self.count_call();
+            if !turn.has_frame(call_id) {
+                self.machine.begin(call_id);
+            }
+        }
+        taken
+    }
+
+    fn count_call(&self) {
+        // Only this thread writes them.
+        self.shared.calls.store(self.shared.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.reactor.count_call();
     }
 
     fn established(&mut self, info: Arc<ConnectionInfo>) {
@@ -277,11 +307,9 @@ impl Connection {
 
     fn hand_out(&mut self, request: ServerRequest, received: Instant) {
         let ServerRequest { call_id, destination, timeout, body, extras } = request;
-        // Only this thread writes them.
-        self.shared.calls.store(self.shared.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.reactor.count_call();
+        self.count_call();
         let call = Request { call_id, received, timeout, body, destination, extras };
-        self.handler.handle(InboundCall::new(call, Responder::new(call_id, self.shared.clone())));
+        self.handler.handle(InboundCall::new(call, Responder::new(call_id, self.sink.clone())));
     }
 
     /// Has the task woken when its next timeout is due. A timer that is set too early is left alone: each byte moves the

@@ -42,6 +42,11 @@ impl Turn {
         Self(())
     }
 
+    /// Is the frame that was collected last the answer of this call?
+    pub(crate) fn has_frame(&self, call_id: i32) -> bool {
+        CURRENT.with_borrow(|current| current.answers.call_ids.last() == Some(&call_id))
+    }
+
     /// What was collected.
     pub(crate) fn end(self) -> Answers {
         let mut answers = CURRENT.with_borrow_mut(|current| std::mem::take(&mut current.answers));
