@@ -94,6 +94,8 @@ fn what_was_on_its_way_to_tablet_servers_is_sent_again() {
         assert_eq!(client.call::<m::CreateTable>(&hashed("made", 2)).await.error, None);
         drop(master);
 
+        // What the first master sent may still be in the server's queue: it is to fail, too.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         server.broken.store(false, Ordering::SeqCst);
         let master = open(folder.path());
         let client = Client::to(&master.bound_addresses()[0]);
@@ -101,6 +103,11 @@ fn what_was_on_its_way_to_tablet_servers_is_sent_again() {
         server.register(&client).await;
         until("replicas are dropped", || server.deleted.lock().len() == 2).await;
         until("replicas are made", || server.created.lock().len() == 4).await;
+        // The answers may still be on their way to the master.
+        let locations = GetTableLocationsRequestPb { table: table("made"), ..Default::default() };
+        while client.call::<m::GetTableLocations>(&locations).await.error.is_some() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
         // A replica of the deleted table turns up late at a third master.
         let orphan = server.deleted.lock()[0].clone();
         drop(master);
@@ -110,7 +117,6 @@ fn what_was_on_its_way_to_tablet_servers_is_sent_again() {
         let peers = ["ts".to_owned()];
         let beat = server.heartbeat_with([report(&orphan, "ts", &peers)].into_iter());
         client.call::<m::TSHeartbeat>(&beat).await;
-        let locations = GetTableLocationsRequestPb { table: table("made"), ..Default::default() };
         assert_eq!(client.call::<m::GetTableLocations>(&locations).await.error, None);
         assert_eq!(server.created.lock().len(), 4, "nothing is made twice");
     });
