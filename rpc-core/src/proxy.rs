@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use net_addr::SockAddr;
 use parking_lot::Mutex;
-use prost::Message;
 use tokio::runtime;
 
 use proto::Method;
@@ -189,7 +188,7 @@ impl<M: Method> CallBuilder<M> {
         if let Err(missing) = proto::required::check(M::RESPONSE, &body) {
             return Err(defect(missing.into()));
         }
-        let message = M::Response::decode(body).map_err(|error| defect(error.into()))?;
+        let message = body.decode::<M::Response>().map_err(|error| defect(error.into()))?;
         Ok(Response { message, sidecars })
     }
 }

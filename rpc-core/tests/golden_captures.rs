@@ -268,7 +268,7 @@ fn our_client_sends_what_real_clients_sent() {
                         Some(ClientEvent::Response { tag, body, .. }),
                         Answer::Success { body: expected, .. },
                     ) => {
-                        assert_eq!((tag, body), (id, expected));
+                        assert_eq!((tag, body.to_bytes()), (id, expected));
                     }
                     (Some(ClientEvent::Failed { tag, error, .. }), Answer::Error(expected)) => {
                         assert_eq!((tag, error), (id, Ok(expected)));

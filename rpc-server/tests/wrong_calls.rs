@@ -22,7 +22,9 @@ fn server() -> Server {
         .method::<master_service::Ping>(|call| call.respond(&Default::default()))
         .method::<master_service::GetTableLocations>(|call| call.respond(&Default::default()))
         .build();
+    // One thread: of two calls sent at once the first is to be answered first, as in the captures.
     let tserver = Service::builder("kudu.tserver.TabletServerService")
+        .threads(1)
         .method::<tablet_server_service::Write>(|call: Call<tablet_server_service::Write>| {
             let id = String::from_utf8_lossy(&call.request().tablet_id).into_owned();
             let status = AppStatusPb {

@@ -1,9 +1,10 @@
 use std::fmt;
+use std::ops::Deref;
 
 use bytes::Bytes;
-use prost::Message;
+use prost::{DecodeError, Message};
 
-/// An encoded message on its way out: most requests are small enough to need no memory of their own.
+/// An encoded message: most are small enough to need no memory of their own.
 #[derive(Clone)]
 pub struct Body(Inner);
 
@@ -26,6 +27,24 @@ impl Body {
         Self(Inner::Big(message.encode_to_vec().into()))
     }
 
+    /// Copies a message that is small enough to need no memory of its own.
+    pub(crate) fn small(message: &[u8]) -> Option<Self> {
+        let mut small = [0; SMALL];
+        small.get_mut(..message.len())?.copy_from_slice(message);
+        Some(Self(Inner::Small(u8::try_from(message.len()).ok()?, small)))
+    }
+
+    /// Decodes the message; its `bytes` fields share the memory of a big body.
+    ///
+    /// # Errors
+    /// If it is no such message.
+    pub fn decode<M: Message + Default>(self) -> Result<M, DecodeError> {
+        match self.0 {
+            Inner::Small(..) => M::decode(self.as_slice()),
+            Inner::Big(bytes) => M::decode(bytes),
+        }
+    }
+
     /// The encoded message.
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
@@ -40,6 +59,14 @@ impl Body {
             Inner::Small(..) => Bytes::copy_from_slice(self.as_slice()),
             Inner::Big(bytes) => bytes.clone(),
         }
+    }
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
     }
 }
 

@@ -3,7 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 
 use super::Body;
@@ -16,7 +16,7 @@ use crate::negotiate::NegotiationError;
 use crate::negotiate::client::ClientNegotiation;
 use crate::wire::header::{RequestHeader, ResponseHeader};
 use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
-use crate::wire::{FrameError, WireError};
+use crate::wire::{FrameError, WireError, frame};
 
 /// A call as it goes on the wire. Cheap to clone: bodies are shared.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub enum ClientEvent<T> {
         /// The caller's tag.
         tag: T,
         /// The encoded response.
-        body: Bytes,
+        body: Body,
         /// Raw blocks behind the body; those of big frames start on 64-byte boundaries.
         sidecars: Vec<Bytes>,
     },
@@ -238,7 +238,28 @@ impl<T> ClientConnection<T> {
         }
     }
 
+    /// Takes the answers at the front of the read buffer for as long as they are small and as almost all are; how many
+    /// bytes they are.
+    fn take_usual(&mut self, bytes: &[u8]) -> usize {
+        let mut taken = 0usize;
+        if !self.open || self.inbox.is_partial() {
+            return taken;
+        }
+        while let Some((header, body, len)) = bytes.get(taken..).and_then(|bytes| frame::small(bytes, USUAL))
+            && let Some(ResponseHeader { call_id, is_error: Some(false), .. }) = ResponseHeader::usual(header)
+            && let Some(body) = Body::small(body)
+            && let Entry::Occupied(call) = self.calls.entry(call_id)
+        {
+            taken = taken.saturating_add(len);
+            if let Some(tag) = call.remove().tag {
+                self.events.push_back(ClientEvent::Response { tag, body, sidecars: Vec::new() });
+            }
+        }
+        taken
+    }
+
     fn take_frames(&mut self, buffer: &mut BytesMut) -> Result<(), ConnectionFault> {
+        buffer.advance(self.take_usual(buffer));
         loop {
             let calls = &self.calls;
             let plan = |header: &[u8]| plan(header, calls);
@@ -281,7 +302,7 @@ impl<T> ClientConnection<T> {
             // An error has no sidecars; real clients ignore those that a handler had attached.
             ClientEvent::Failed { tag, error: RemoteError::decode(&body) }
         } else {
-            ClientEvent::Response { tag, body, sidecars }
+            ClientEvent::Response { tag, body: body.into(), sidecars }
         });
         Ok(())
     }
@@ -464,6 +485,9 @@ fn first_id(key: u64) -> i32 {
 fn next_id(id: i32) -> i32 {
     id.checked_add(1).unwrap_or(0)
 }
+
+/// Usual answers are smaller than this.
+const USUAL: usize = 256;
 
 /// Calls beyond this many bytes in front of the socket stay queued, where they can be cancelled.
 const HIGH_WATER: usize = 64 << 10;

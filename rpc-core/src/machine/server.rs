@@ -14,7 +14,7 @@ use crate::call::{Answer, ConnectionInfo, Destination, Extras, RemoteError, RpcE
 use crate::negotiate::server::{Refusal, ServerNegotiation};
 use crate::negotiate::subnet;
 use crate::wire::FrameError;
-use crate::wire::frame::PREFIX as PREFIX_LEN;
+use crate::wire::frame;
 use crate::wire::header::{RequestHeader, ResponseHeader};
 use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
 use crate::wire::pb::{self, Reader, Value};
@@ -210,23 +210,15 @@ impl ServerConnection {
     /// all are? Then nothing is taken yet; the caller either leaves the frame there, or drops it and, unless the answer goes
     /// by [`respond_with_frames`](Self::respond_with_frames), calls [`begin`](Self::begin).
     pub(crate) fn usual<'a>(&'a self, bytes: &'a [u8]) -> Option<Usual<'a>> {
-        let (prefix, rest) = bytes.split_first_chunk::<PREFIX_LEN>()?;
-        let len = usize::try_from(u32::from_be_bytes(*prefix)).ok().filter(|len| *len < USUAL)?;
-        let (header_len, rest) = rest.get(..len)?.split_first()?;
-        if *header_len >= 0x80 || self.inbox.is_partial() || self.closing.is_some() {
-            return None;
-        }
-        let (header, rest) = rest.split_at_checked(usize::from(*header_len))?;
-        let (main_len, used) = pb::varint32(rest).ok()??;
-        let body = rest.get(used..)?;
-        if usize::try_from(main_len).ok() != Some(body.len()) {
+        let (header, body, len) = frame::small(bytes, USUAL)?;
+        if self.inbox.is_partial() || self.closing.is_some() {
             return None;
         }
         let (call_id, timeout, destination) = self.destinations.usual(header)?;
         if !self.in_flight.is_empty() && self.in_flight.contains(&call_id) {
             return None;
         }
-        Some(Usual { call_id, timeout, destination, body, len: len.saturating_add(PREFIX_LEN) })
+        Some(Usual { call_id, timeout, destination, body, len })
     }
 
     /// A call that was found by [`usual`](Self::usual) is in flight now.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::runtime;
 
 use crate::call::{CallStage, RemoteError};
-use crate::machine::OutboundCall;
+use crate::machine::{Body, OutboundCall};
 use crate::negotiate::NegotiationError;
 use crate::reactor::mailbox::Mailbox;
 use crate::wire::WireError;
@@ -64,7 +64,7 @@ enum Content {
 }
 
 /// A response (body, sidecars), or why there is none.
-pub(crate) type Outcome = Result<(Bytes, Vec<Bytes>), Failure>;
+pub(crate) type Outcome = Result<(Body, Vec<Bytes>), Failure>;
 
 #[derive(Debug)]
 pub(crate) enum Failure {

@@ -95,6 +95,22 @@ pub fn parts(bytes: &[u8], total: usize) -> Result<Option<Parts>, FrameError> {
     Ok(Some(Parts { header, main }))
 }
 
+/// Looks at the frame at the start of `bytes`: if it is whole, shorter than `limit` and has a header of less than 128 bytes,
+/// its header, its `main`, and its length, prefix included. `None` = it has to be looked at closely.
+#[inline]
+pub(crate) fn small(bytes: &[u8], limit: usize) -> Option<(&[u8], &[u8], usize)> {
+    let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
+    let len = usize::try_from(u32::from_be_bytes(*prefix)).ok().filter(|len| *len < limit)?;
+    let (header_len, rest) = rest.get(..len)?.split_first()?;
+    if *header_len >= 0x80 {
+        return None;
+    }
+    let (header, rest) = rest.split_at_checked(usize::from(*header_len))?;
+    let (main_len, used) = pb::varint32(rest).ok()??;
+    let main = rest.get(used..)?;
+    (usize::try_from(main_len).ok() == Some(main.len())).then_some((header, main, len.saturating_add(PREFIX)))
+}
+
 /// Takes one whole frame off the front of `buffer`, without copying: `(header, main)`, or `None` if it is not complete.
 ///
 /// # Errors
@@ -156,6 +172,10 @@ mod tests {
             buffer.extend_from_slice(b"next");
             let (h, m) = take(&mut buffer, LIMIT).unwrap().unwrap();
             prop_assert_eq!((&h[..], &m[..], &buffer[..]), (&header[..], &main[..], &b"next"[..]));
+            let expected = (header.len() < 128 && bytes.len() < 1000).then_some((&header[..], &main[..], bytes.len()));
+            let longer = [&bytes[..], b"next"].concat();
+            prop_assert_eq!(small(&longer, 1000), expected);
+            prop_assert_eq!(small(&bytes[..bytes.len() - 1], 1000), None);
         }
 
         #[test]

@@ -44,7 +44,7 @@ impl ResponseHeader {
 
     /// Reads a header as almost all are: an id of at most 28 bits and a flag. `None` = it has to be decoded.
     #[inline]
-    fn usual(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn usual(bytes: &[u8]) -> Option<Self> {
         let ([0x08, id @ ..], [0x10, flag @ (0 | 1)]) = bytes.split_last_chunk::<2>()? else { return None };
         let (last, more) = id.split_last()?;
         if id.len() > 4 || *last >= 0x80 || more.iter().any(|byte| *byte < 0x80) {
