@@ -20,6 +20,10 @@ pub(crate) struct Cluster {
     /// The master's port; 0 takes a free one.
     #[arg(long, default_value_t = 7051)]
     port: u16,
+
+    /// Keep everything in this folder: tables and rows are there again when a cluster is started on it.
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
 }
 
 impl Cluster {
@@ -27,13 +31,18 @@ impl Cluster {
         let interrupt = Interrupt::install()?;
         let programs = build_servers()?;
         let start = Instant::now();
-        let cluster = MiniCluster::builder()
-            .binaries(programs)
-            .tservers(self.tservers)
-            .port(self.port)
-            .start_blocking()?;
+        let mut builder = MiniCluster::builder().binaries(programs).tservers(self.tservers).port(self.port);
+        if let Some(folder) = &self.data_dir {
+            builder = builder.data_dir(folder);
+        }
+        let cluster = builder.start_blocking()?;
         println!("ready in {} ms\n\n{}", start.elapsed().as_millis(), describe(&cluster));
-        println!("\nRows live until the servers stop. Ctrl-C stops them.");
+        match &self.data_dir {
+            Some(folder) => {
+                println!("\nEverything is kept in {}. Ctrl-C stops the servers.", folder.display())
+            }
+            None => println!("\nRows live until the servers stop. Ctrl-C stops them."),
+        }
         while !interrupt.is_set() {
             if let Some(pid) = cluster.process_ids().into_iter().find(|&pid| !measure::is_running(pid)) {
                 bail!("the server with process id {pid} has ended by itself");

@@ -7,6 +7,7 @@ mod demo;
 mod r#gen;
 mod interop;
 mod lint;
+mod soak;
 mod step;
 mod test;
 
@@ -26,6 +27,8 @@ enum Command {
     Cluster(cluster::Cluster),
     /// Load real rows into a cluster and scan them over TCP and over the unix socket.
     Demo(demo::Demo),
+    /// Kill servers under load, for minutes, and check that nothing is lost.
+    Soak(soak::Soak),
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -44,6 +47,7 @@ fn main() -> std::process::ExitCode {
         Command::Cluster(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Bench(command) => command.run(),
+        Command::Soak(command) => command.run(),
         Command::Gen(command) => command.run(),
         Command::Lint => lint::run(&step::root()),
         Command::Test(command) => command.run(),
