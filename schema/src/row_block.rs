@@ -44,14 +44,15 @@ pub fn encode(
     let (indirect, bases) = join_contents(block);
     // Column after column into a few rows that stay in the nearest cache, and from there to the answer: memory for the
     // whole of it is then written once, and never cleared first.
-    let mut tile = vec![0; stride.saturating_mul(TILE_ROWS.min(block.rows))];
+    let mut tile = vec![0u8; stride.saturating_mul(TILE_ROWS.min(block.rows))];
     let mut rows = Vec::with_capacity(block.rows.saturating_mul(stride));
-    let mut start = 0;
+    let (mut start, mut has_nulls) = (0, false);
     while start < block.rows {
         let end = block.rows.min(start.saturating_add(TILE_ROWS));
         let count = end.saturating_sub(start);
         let Some(tile) = tile.get_mut(..count.saturating_mul(stride)) else { break };
-        if bitmap < stride {
+        // Nothing but NULLs of the rows before leaves marks that the next ones do not overwrite.
+        if std::mem::take(&mut has_nulls) {
             let bitmaps = tile.chunks_exact_mut(stride).filter_map(|row| row.get_mut(bitmap..));
             bitmaps.for_each(|bits| bits.fill(0));
         }
@@ -73,14 +74,11 @@ pub fn encode(
                 8 => scatter::<8>(cells, tile, stride, offset),
                 _ => scatter::<16>(cells, tile, stride, offset),
             }
-            if width > size {
-                clear_padding(tile, stride, offset.saturating_add(size), width.saturating_sub(size));
-            }
             if let Some(non_null) =
                 data.non_null.as_ref().and_then(|bits| bits.get(start / 8..end.div_ceil(8)))
             {
                 let byte = bitmap.saturating_add(index / 8);
-                clear_nulls(non_null, tile, stride, offset, width, (byte, 1 << (index % 8)));
+                has_nulls |= clear_nulls(non_null, tile, stride, offset, width, (byte, 1 << (index % 8)));
             }
             offset = offset.saturating_add(width);
         }
@@ -138,12 +136,7 @@ fn scatter_contents(offsets: &[u8], base: u64, rows: &mut [u8], stride: usize, o
     }
 }
 
-fn clear_padding(rows: &mut [u8], stride: usize, offset: usize, width: usize) {
-    for row in rows.chunks_exact_mut(stride.max(1)) {
-        row.iter_mut().skip(offset).take(width).for_each(|byte| *byte = 0);
-    }
-}
-
+/// Whether there were any.
 fn clear_nulls(
     non_null: &[u8],
     rows: &mut [u8],
@@ -151,7 +144,8 @@ fn clear_nulls(
     offset: usize,
     width: usize,
     (byte, bit): (usize, u8),
-) {
+) -> bool {
+    let mut found = false;
     let mut rows = rows.chunks_exact_mut(stride.max(1));
     for valid in non_null {
         if *valid == u8::MAX {
@@ -162,12 +156,14 @@ fn clear_nulls(
             if valid >> place & 1 != 0 {
                 continue;
             }
+            found = true;
             row.iter_mut().skip(offset).take(width).for_each(|byte| *byte = 0);
             if let Some(byte) = row.get_mut(byte) {
                 *byte |= bit;
             }
         }
     }
+    found
 }
 
 /// Turns the rows of a scan answer into a block. Every length is checked; contents that overlap are refused, so that
