@@ -13,8 +13,8 @@ pub fn cpu_time(pid: u32) -> io::Result<Duration> {
         let path = thread?.path().join("schedstat");
         match std::fs::read_to_string(path) {
             Ok(text) => nanoseconds += on_cpu(&text).ok_or_else(|| malformed("schedstat"))?,
-            // The thread ended since the folder was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // The thread ended since the folder was listed, or since its file was opened.
+            Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH) => {}
             Err(error) => return Err(error),
         }
     }
@@ -61,6 +61,9 @@ pub fn is_running(pid: u32) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
+
+/// No such process.
+const ESRCH: i32 = 3;
 
 /// The first of the three fields: nanoseconds on a CPU.
 fn on_cpu(schedstat: &str) -> Option<u64> {
