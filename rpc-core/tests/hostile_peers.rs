@@ -19,6 +19,17 @@ fn connect(rig: &Rig) -> TcpStream {
     stream
 }
 
+/// Both ends of all connections are in this process, which may hold 1024 files by default on many machines.
+fn many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(8192, |most| most.min(8192));
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(wanted);
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+}
+
 /// All that the server says until it closes, by FIN or by reset.
 fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
     let (mut all, mut piece) = (Vec::new(), [0; 4096]);
@@ -81,6 +92,7 @@ async fn silent_peers_are_dropped_when_the_time_for_negotiation_is_over() {
 
 #[tokio::test]
 async fn five_hundred_peers_stalled_in_negotiation_are_not_noticed() {
+    many_files();
     let rig =
         Rig::start(2, ServerOptions { negotiation_timeout: Duration::from_secs(3600), ..Default::default() });
     let stalled: Vec<_> = (0..500usize)

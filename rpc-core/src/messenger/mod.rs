@@ -58,7 +58,7 @@ pub struct MessengerBuilder {
 }
 
 impl MessengerBuilder {
-    /// Who we say we are; the user name of the process's environment (`USER`, `LOGNAME`), else `nyala`.
+    /// Who we say we are; the user of this process ([`net_addr::process_user`]) when not said.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
@@ -78,11 +78,10 @@ impl MessengerBuilder {
 
     /// The messenger; no connection is made yet.
     pub fn build(self) -> Messenger {
-        let environment = || ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-        let user = self.user.or_else(environment).filter(|user| !user.trim().is_empty());
+        let user = self.user.filter(|user| !user.trim().is_empty());
         Messenger {
             inner: Arc::new(Inner {
-                user: user.unwrap_or_else(|| "nyala".to_owned()),
+                user: user.unwrap_or_else(net_addr::process_user),
                 options: self.options,
                 links: Mutex::new(HashMap::new()),
                 shut_down: AtomicBool::new(false),
