@@ -94,8 +94,19 @@ fn machine_busy() -> Result<u64> {
 /// System calls of this process per call of `count`, which only grows, while `perf` counts for `time`; `None` if the kernel,
 /// or the lack of `perf`, forbids it.
 pub(super) fn system_calls(time: Duration, count: impl Fn() -> u64) -> Option<f64> {
-    let mut perf = Command::new("perf");
-    perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", &std::process::id().to_string(), "--"]);
+    // On a machine that is very busy it can take perf half a minute to begin; no figure is better than none at all.
+    let mut perf = Command::new("timeout");
+    perf.args([
+        "30",
+        "perf",
+        "stat",
+        "-x,",
+        "-e",
+        "raw_syscalls:sys_enter",
+        "-p",
+        &std::process::id().to_string(),
+        "--",
+    ]);
     // perf counts from just before its command starts to when it ends; the command tells of both.
     perf.args(["sh", "-c", &format!("echo; sleep {:.3}; echo", time.as_secs_f64())]);
     perf.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
