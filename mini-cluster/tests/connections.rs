@@ -119,10 +119,11 @@ fn calls_to_a_server_that_stands_still_end_in_time_and_give_back_their_memory() 
             }
             resident.push(memory().0);
         }
-        // Each round has sent 100 MiB; what the first six left behind is the allocator's.
+        // Each round has sent 100 MiB; what the first six left behind is the allocator's. The whole process is counted, other
+        // tests too, so the bound is half of what six rounds would leave behind.
         let settled = resident[..6].iter().max().copied().unwrap_or_default();
         let grown = memory().0.saturating_sub(settled);
-        assert!(grown < 100 << 20, "{} MiB more after six more rounds", grown >> 20);
+        assert!(grown < 300 << 20, "{} MiB more after six more rounds", grown >> 20);
         forwarder.resume();
         client.session().build().apply(row(&table, -3)).await.expect("the connection is still good");
         assert_eq!(forwarder.accepted(), before, "and is the same one");
