@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+
 use super::{Append, Backend};
 
 /// A folder of the operating system.
@@ -39,6 +41,10 @@ impl Backend for Disk {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(self.at(path))
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        Ok(Bytes::from_owner(shm::Map::of(&File::open(self.at(path))?)?))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {

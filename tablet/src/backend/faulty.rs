@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{Append, Backend, Memory};
@@ -78,6 +79,10 @@ impl Backend for Faulty {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.memory.read(path)
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        self.memory.map(path)
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {

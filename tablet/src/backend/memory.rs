@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{Append, Backend};
@@ -23,10 +24,10 @@ struct State {
     lasting: BTreeMap<PathBuf, Content>,
 }
 
-type Content = Arc<Mutex<Bytes>>;
+type Content = Arc<Mutex<File>>;
 
 #[derive(Clone, Debug, Default)]
-struct Bytes {
+struct File {
     data: Vec<u8>,
     synced: usize,
 }
@@ -46,7 +47,7 @@ impl Memory {
             let unsynced = content.data.len().saturating_sub(content.synced);
             let kept = content.data.len().min(content.synced + extra(unsynced).min(unsynced));
             let data = content.data[..kept].to_vec();
-            (path.clone(), Arc::new(Mutex::new(Bytes { synced: data.len(), data })))
+            (path.clone(), Arc::new(Mutex::new(File { synced: data.len(), data })))
         };
         let names: BTreeMap<_, _> = state.lasting.iter().map(keep).collect();
         let folders = state.folders.clone();
@@ -97,6 +98,10 @@ impl Backend for Memory {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         Ok(self.content(path)?.lock().data.clone())
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        self.read(path).map(Bytes::from)
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {

@@ -11,6 +11,8 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
+use bytes::Bytes;
+
 pub use disk::Disk;
 pub use faulty::{Fault, Faulty};
 pub use memory::Memory;
@@ -28,6 +30,13 @@ pub trait Backend: Debug + Send + Sync {
     /// # Errors
     /// `NotFound`, or what the system says.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// All bytes of a file that will not change any more, to be looked at a few at a time. It may be renamed and removed
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the system says.
+    fn map(&self, path: &Path) -> io::Result<Bytes>;
 
     /// The names in a folder, sorted.
     ///

@@ -2,7 +2,7 @@
 
 use super::packages::Package;
 
-const FLOORS: [(&str, u8); 14] = [
+const FLOORS: [(&str, u8); 15] = [
     ("xtask", 7),
     ("mini-cluster", 6),
     ("master", 5),
@@ -17,6 +17,7 @@ const FLOORS: [(&str, u8); 14] = [
     ("net-addr", 0),
     ("proto", 0),
     ("rpc-build", 0),
+    ("shm", 0),
 ];
 
 /// A finding for each dependency that does not point down, and for each crate without a floor.
