@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use schema::{Ops, Timestamp};
 
 use crate::backend::Backend;
-use crate::log::entry::{self, EntryError, WriteEntry};
+use crate::log::entry::{self, Entry, EntryError};
 use crate::log::{self, Log, LogError, LogOptions};
 use crate::write::request::RequestKey;
 use crate::{Tablet, WriteOutcome};
@@ -22,7 +22,7 @@ use crate::{Tablet, WriteOutcome};
 pub struct Storage {
     /// Who keeps the files.
     pub backend: Arc<dyn Backend>,
-    /// The folder of the log; it is there, and nothing else uses it.
+    /// The folder of the tablet: its log, and what else it needs. It is there.
     pub folder: PathBuf,
     /// How the log is written.
     pub log: LogOptions,
@@ -60,8 +60,13 @@ impl Durability {
     ) -> Result<Self, LogError> {
         let mut newest = Timestamp::MIN;
         let each = |entry: &[u8]| {
-            let write = WriteEntry::decode(entry)?;
-            let decoder = write.decoder(tablet.schema())?;
+            let write = match Entry::decode(entry)? {
+                Entry::Write(write) => write,
+                Entry::Alteration(to) => {
+                    return tablet.replay_alteration(to).map_err(|_| EntryError::Alteration);
+                }
+            };
+            let decoder = write.decoder(&tablet.schema())?;
             let ops = decoder.decode(write.rows, write.indirect)?;
             let outcome = tablet.replay(&ops, write.timestamp).map_err(|_| EntryError::OtherOutcome)?;
             if outcome.row_errors.len() as u32 != write.failed {
@@ -85,6 +90,15 @@ impl Durability {
     /// The first step of a write, before any lock.
     pub(crate) fn stage(&self, ops: &Ops<'_>, request: Option<RequestKey<'_>>) -> Staged<'_> {
         Staged { durability: self, entry: entry::encode(ops, request), appended: None }
+    }
+
+    /// Puts an alteration into the log's queue, under the lock that orders writes.
+    pub(crate) fn append_alteration(&self, entry: Vec<u8>) -> Result<Staged<'_>, LogError> {
+        let mut newest = self.appended.lock();
+        let number = self.log.append(entry)?;
+        // The writes before it are no newer than they were.
+        newest.number = number;
+        Ok(Staged { durability: self, entry: Vec::new(), appended: Some(*newest) })
     }
 
     /// Scans show what is before this timestamp.

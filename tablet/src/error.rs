@@ -49,6 +49,9 @@ pub enum WriteError {
     /// The client's propagated timestamp cannot be believed.
     #[error(transparent)]
     Clock(#[from] ClockError),
+    /// The table was altered since the operations were decoded: decode them again for the tablet's schema.
+    #[error("the operations were decoded for another schema than the tablet's")]
+    SchemaChanged,
     /// The tablet has no numbers left for row versions.
     #[error("the tablet holds the most row versions it can (4294967295)")]
     Full,
@@ -59,10 +62,11 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// True once the tablet was opened again after [`WriteError::Log`]; otherwise the same batch fails again. (After
-    /// [`WriteError::RowNotInPartition`], look the row up anew.)
+    /// True once the tablet was opened again after [`WriteError::Log`], or the operations decoded again after
+    /// [`WriteError::SchemaChanged`]; otherwise the same batch fails again. (After [`WriteError::RowNotInPartition`], look
+    /// the row up anew.)
     pub const fn is_retriable(&self) -> bool {
-        matches!(self, Self::Log(_))
+        matches!(self, Self::Log(_) | Self::SchemaChanged)
     }
 }
 

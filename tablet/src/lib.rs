@@ -24,22 +24,32 @@
 //! With [`Tablet::open_in`] every write is in a log before it is acknowledged or seen, and what the log holds is there again
 //! when the tablet is opened the next time.
 //!
+//! A table may be altered ([`Tablet::alter`]): columns are known by their ids, and rows from before show the defaults of
+//! columns that they lack.
+//!
 //! Limits: 2^32 - 1 row versions, all in memory. Timestamps and `now_micros` are microseconds since the Unix epoch.
 //!
 //! What it is not: larger than memory (all rows live there, superseded versions too, and the log is kept whole),
 //! replicated, or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
 #![forbid(unsafe_code)]
 
+mod alter;
 pub mod backend;
+mod binary;
+mod description;
 mod durability;
 mod error;
+mod layer;
 mod log;
 mod memory;
+mod read;
 mod scan;
 pub mod sealed;
+mod shape;
 mod tablet;
 mod write;
 
+pub use alter::{AlterError, Alteration};
 pub use durability::Storage;
 pub use error::{OpenError, ScanError, WriteError};
 pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};

@@ -6,20 +6,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, RwLock};
-use schema::partition::Partitioner;
 use schema::{Cell, HybridClock, Ops, Partition, PartitionSchema, Schema, Timestamp};
 
 use crate::durability::{Durability, Storage};
-use crate::memory::column::Layout;
+use crate::layer::{Layer, Layers};
 use crate::memory::index::{KeyIndex, RowId};
-use crate::memory::rows::{Rows, Source};
-use crate::scan::filter::Filter;
-use crate::scan::scanner::Scanner;
+use crate::memory::rows::{MemRows, Source};
+use crate::shape::Shape;
 use crate::write::outcome::WriteOutcome;
-use crate::write::plan::{Plan, plan};
+use crate::write::plan::{Base, Plan, plan};
 use crate::write::request::RequestKey;
 use crate::write::summary::Summary;
-use crate::{OpenError, ScanError, ScanSpec, WriteError};
+use crate::{OpenError, WriteError};
 
 /// What a tablet is.
 #[derive(Clone, Debug)]
@@ -59,19 +57,31 @@ struct Figures {
     index_bytes: AtomicUsize,
 }
 
+/// The rows of a tablet: those of the memrowset, which grows, and layers of older ones.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// Of the memrowset.
+    pub(crate) schema: Schema,
+    pub(crate) active: MemRows,
+    /// Oldest first.
+    pub(crate) layers: Vec<Arc<Layer>>,
+    live: u64,
+    /// The timestamp of the newest batch.
+    pub(crate) last_commit: u64,
+}
+
 /// One replica of one tablet, shared by threads.
 ///
 /// Writes follow each other; scans read a snapshot and wait for writers only while one appends a decided batch.
 #[derive(Debug)]
 pub struct Tablet {
-    options: TabletOptions,
-    layouts: Arc<[Layout]>,
-    clock: Arc<HybridClock>,
-    partitioner: Partitioner,
+    /// Changed only by who holds the index.
+    shape: RwLock<Arc<Shape>>,
+    pub(crate) clock: Arc<HybridClock>,
     hasher: RandomState,
-    /// Held while a batch is decided and appended.
-    index: Mutex<KeyIndex>,
-    rows: RwLock<Rows>,
+    /// Of the memrowset. Held while a batch is decided and appended.
+    pub(crate) index: Mutex<KeyIndex>,
+    pub(crate) rows: RwLock<Rows>,
     figures: Figures,
     /// `None` for a tablet that lives in memory only.
     pub(crate) durability: Option<Durability>,
@@ -83,26 +93,20 @@ impl Tablet {
     /// # Errors
     /// The description is wrong: no column ids, no key, an auto-incrementing column, or impossible partitions.
     pub fn open(options: TabletOptions, clock: Arc<HybridClock>) -> Result<Self, OpenError> {
-        let schema = &options.schema;
-        if schema.ids().is_none() {
-            return Err(OpenError::NoColumnIds);
-        }
-        if schema.key_columns() == 0 {
-            return Err(OpenError::NoPrimaryKey);
-        }
-        if let Some(column) = schema.columns().iter().find(|column| column.auto_incrementing) {
-            return Err(OpenError::AutoIncrementing { column: column.name.clone() });
-        }
-        let partitioner = options.partition_schema.partitioner(schema)?;
-        let layouts: Arc<[Layout]> = schema.columns().iter().map(Layout::of).collect();
+        let shape = Shape::new(options)?;
+        let rows = Rows {
+            schema: shape.schema().clone(),
+            active: MemRows::new(Arc::clone(&shape.layouts)),
+            layers: Vec::new(),
+            live: 0,
+            last_commit: 0,
+        };
         Ok(Self {
-            rows: RwLock::new(Rows::new(Arc::clone(&layouts))),
-            layouts,
+            shape: RwLock::new(Arc::new(shape)),
             clock,
-            partitioner,
             hasher: RandomState::default(),
             index: Mutex::new(KeyIndex::new()),
-            options,
+            rows: RwLock::new(rows),
             figures: Figures::default(),
             durability: None,
         })
@@ -154,7 +158,11 @@ impl Tablet {
         if let Some(seen) = propagated {
             self.clock.update(seen, now_micros)?;
         }
-        let summaries = self.summaries(ops, true)?;
+        let shape = self.shape();
+        if ops.schema() != shape.schema() {
+            return Err(WriteError::SchemaChanged);
+        }
+        let summaries = self.summaries(&shape, ops, true)?;
         let mut staged = match &self.durability {
             Some(durability) if !ops.is_empty() => Some(durability.stage(ops, request)),
             _ => None,
@@ -163,7 +171,10 @@ impl Tablet {
         if let Some(staged) = &staged {
             staged.check()?;
         }
-        let plan = self.plan(&mut index, ops, summaries)?;
+        if !Arc::ptr_eq(&shape, &self.shape()) {
+            return Err(WriteError::SchemaChanged);
+        }
+        let plan = self.plan(&shape, &mut index, ops, summaries)?;
         let mut rows = self.rows.write();
         // Under the lock: who reads at a snapshot after this timestamp sees the batch.
         let timestamp = self.clock.now(now_micros);
@@ -180,50 +191,14 @@ impl Tablet {
 
     /// Does again what was done at `timestamp`, before the tablet is in use.
     pub(crate) fn replay(&self, ops: &Ops<'_>, timestamp: Timestamp) -> Result<WriteOutcome, WriteError> {
-        let summaries = self.summaries(ops, false)?;
+        let shape = self.shape();
+        let summaries = self.summaries(&shape, ops, false)?;
         let mut index = self.index.lock();
-        let plan = self.plan(&mut index, ops, summaries)?;
+        let plan = self.plan(&shape, &mut index, ops, summaries)?;
         // Its own time is never too far ahead of it.
         self.clock.update(timestamp, timestamp.physical_micros())?;
         self.publish(&mut self.rows.write(), &index, ops, &plan, timestamp);
         Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
-    }
-
-    /// Opens a scan of one snapshot. `now_micros` is the physical time since the Unix epoch.
-    ///
-    /// # Errors
-    /// A column that is not there, a predicate that does not fit its column, or a snapshot too far ahead.
-    pub fn scan(&self, spec: ScanSpec, now_micros: u64) -> Result<Scanner, ScanError> {
-        let schema = &self.options.schema;
-        if let Some(&index) = spec.projection.iter().find(|&&index| index >= schema.len()) {
-            return Err(ScanError::NoSuchColumn { index, columns: schema.len() });
-        }
-        let mut filter = Filter::new(schema, &spec)?;
-        let mut needed = vec![false; schema.len()];
-        needed[..schema.key_columns()].fill(true);
-        spec.projection.iter().copied().chain(filter.columns()).for_each(|column| needed[column] = true);
-
-        if let Some(at) = spec.snapshot {
-            // Under the lock: a batch that is appended later gets a later timestamp.
-            let rows = self.rows.read();
-            self.clock.update(Timestamp(at.0.saturating_sub(1)), now_micros)?;
-            let appended = Timestamp(rows.last_commit.min(at.0.saturating_sub(1)));
-            drop(rows);
-            if let Some(durability) = &self.durability {
-                durability.wait_for(appended);
-            }
-        }
-        let view = {
-            let rows = self.rows_for_reading();
-            let wanted = spec.snapshot.map_or(rows.last_commit + 1, |at| at.0);
-            // What the log does not have yet may never be acknowledged.
-            let logged = self.durability.as_ref().map_or(u64::MAX, Durability::logged_before);
-            let snapshot = wanted.min(logged);
-            filter.snapshot = snapshot;
-            rows.view(snapshot, |column| needed[column])
-        };
-        let (schema, layouts) = (schema.clone(), Arc::clone(&self.layouts));
-        Ok(Scanner::new(schema, layouts, spec.projection, view, filter, spec.limit, spec.ordered))
     }
 
     /// Moves rows out of the part of the memory that grows. Once tablets have files, this writes one.
@@ -231,7 +206,8 @@ impl Tablet {
     /// # Errors
     /// None for now.
     pub fn flush(&self) -> std::io::Result<()> {
-        self.seal(&mut self.rows.write());
+        let mut index = self.index.lock();
+        self.freeze(&mut self.rows.write(), &mut index, &self.shape());
         Ok(())
     }
 
@@ -246,38 +222,40 @@ impl Tablet {
         }
     }
 
-    /// The description the tablet was opened with.
-    pub fn options(&self) -> &TabletOptions {
-        &self.options
+    /// What the tablet is now: as it was opened, or as it was altered to.
+    pub fn options(&self) -> Arc<TabletOptions> {
+        Arc::clone(&self.shape.read().about)
     }
 
-    /// The tablet's columns.
-    pub fn schema(&self) -> &Schema {
-        &self.options.schema
+    /// The tablet's columns now.
+    pub fn schema(&self) -> Schema {
+        self.shape.read().schema().clone()
     }
 
-    /// Which rows are here.
-    pub fn partition(&self) -> &Partition {
-        &self.options.partition
-    }
-
-    fn plan(&self, index: &mut KeyIndex, ops: &Ops<'_>, summaries: Vec<Summary>) -> Result<Plan, WriteError> {
+    fn plan(
+        &self,
+        shape: &Shape,
+        index: &mut KeyIndex,
+        ops: &Ops<'_>,
+        summaries: Vec<Summary>,
+    ) -> Result<Plan, WriteError> {
         let rows = self.rows.read();
-        if (RowId::MAX - rows.next_row()) as usize <= ops.len() {
+        if (RowId::MAX - rows.active.next_row()) as usize <= ops.len() {
             return Err(WriteError::Full);
         }
-        Ok(plan(&self.options.schema, &rows, index, ops, summaries))
+        let layers = Layers { schema: shape.schema(), layers: &rows.layers };
+        Ok(plan(&rows.active, layers, &shape.layouts, index, ops, summaries))
     }
 
     /// Reads all operations once and, if wanted, checks that their rows belong here.
-    fn summaries(&self, ops: &Ops<'_>, check: bool) -> Result<Vec<Summary>, WriteError> {
-        let schema = &self.options.schema;
+    fn summaries(&self, shape: &Shape, ops: &Ops<'_>, check: bool) -> Result<Vec<Summary>, WriteError> {
+        let schema = shape.schema();
         let mut cursor = ops.cursor();
         let mut summaries = Vec::with_capacity(ops.len());
         let mut key = Vec::new();
         while let Some(op) = cursor.next_op() {
             let summary = Summary::of(schema, &op, |key| self.hash(key));
-            if check && summary.error.is_none() && !self.is_here(op.cells, &mut key) {
+            if check && summary.error.is_none() && !is_here(shape, op.cells, &mut key) {
                 return Err(WriteError::RowNotInPartition { index: summaries.len() as u32 });
             }
             summaries.push(summary);
@@ -294,62 +272,76 @@ impl Tablet {
         hasher.finish()
     }
 
-    fn is_here(&self, cells: &[Cell<'_>], key: &mut Vec<u8>) -> bool {
-        let partition = &self.options.partition;
-        if partition.start.is_empty() && partition.end.is_empty() {
-            return true;
-        }
-        key.clear();
-        self.partitioner.encode(cells, key).is_ok() && partition.contains(key)
-    }
-
     /// Appends what was decided and ends what it replaces, all at one timestamp.
     fn publish(&self, rows: &mut Rows, index: &KeyIndex, ops: &Ops<'_>, plan: &Plan, timestamp: Timestamp) {
-        let schema = &self.options.schema;
+        let Rows { schema, active, layers, live, last_commit } = rows;
         let mut cells = Vec::with_capacity(schema.len());
         for new in &plan.rows {
             ops.read(new.op as usize, &mut cells);
-            rows.append(timestamp.0, |column| match (cells[column], new.base) {
-                (Cell::Unset, Some(base)) => Source::Row(base),
+            let kept = |column: usize, base| match base {
+                Base::Active(row) => Source::Row(row),
+                Base::Copied(row) => Source::Bytes(plan.copied[column].cells().cell(row as usize)),
+            };
+            active.append(timestamp.0, |column| match (cells[column], new.base) {
+                (Cell::Unset, Some(base)) => kept(column, base),
                 (Cell::Value(_) | Cell::Null, Some(base))
                     if new.keep_immutable && schema.columns()[column].immutable =>
                 {
-                    Source::Row(base)
+                    kept(column, base)
                 }
                 (Cell::Unset, None) => Source::Bytes(ops.default_cell(column).value()),
                 (cell, _) => Source::Bytes(cell.value()),
             });
         }
         for &row in &plan.ended {
-            rows.end(row, timestamp.0);
+            active.end(row, timestamp.0);
         }
-        rows.live = rows.live + plan.inserted - plan.deleted;
-        rows.last_commit = timestamp.0;
-        self.figures.live_rows.store(rows.live, Ordering::Relaxed);
-        self.figures.row_bytes.store(rows.bytes(), Ordering::Relaxed);
+        for place in &plan.ended_in_layers {
+            layers[place.layer as usize].end(place.row, timestamp.0);
+        }
+        *live = *live + plan.inserted - plan.deleted;
+        *last_commit = timestamp.0;
+        self.figures.live_rows.store(*live, Ordering::Relaxed);
         self.figures.index_bytes.store(index.bytes(), Ordering::Relaxed);
+        self.note_bytes(rows);
     }
 
-    fn seal(&self, rows: &mut Rows) {
-        rows.seal();
-        self.figures.row_bytes.store(rows.bytes(), Ordering::Relaxed);
+    pub(crate) fn note_bytes(&self, rows: &Rows) {
+        let layers: usize = rows.layers.iter().map(|layer| layer.bytes()).sum();
+        self.figures.row_bytes.store(rows.active.bytes() + layers, Ordering::Relaxed);
     }
 
-    /// A tail that has grown is made a chunk that readers share, unless a writer is at work.
-    fn rows_for_reading(&self) -> parking_lot::RwLockReadGuard<'_, Rows> {
-        let rows = self.rows.read();
-        if !rows.worth_sealing() {
-            return rows;
-        }
-        drop(rows);
-        if let Some(mut rows) = self.rows.try_write() {
-            if rows.worth_sealing() {
-                self.seal(&mut rows);
-            }
-            return parking_lot::RwLockWriteGuard::downgrade(rows);
-        }
-        self.rows.read()
+    pub(crate) fn shape(&self) -> Arc<Shape> {
+        Arc::clone(&self.shape.read())
     }
+
+    /// Starts a memrowset of another shape.
+    pub(crate) fn reshape(&self, index: &mut KeyIndex, next: Shape) {
+        let mut rows = self.rows.write();
+        self.freeze(&mut rows, index, &next);
+        *self.shape.write() = Arc::new(next);
+    }
+
+    /// Makes the memrowset a layer and starts one of this shape.
+    fn freeze(&self, rows: &mut Rows, index: &mut KeyIndex, next: &Shape) {
+        let active = std::mem::replace(&mut rows.active, MemRows::new(Arc::clone(&next.layouts)));
+        let index = std::mem::replace(index, KeyIndex::new());
+        let schema = std::mem::replace(&mut rows.schema, next.schema().clone());
+        if active.next_row() > 0 {
+            rows.layers.push(Arc::new(Layer::frozen(schema, active, index)));
+        }
+        self.figures.index_bytes.store(0, Ordering::Relaxed);
+        self.note_bytes(rows);
+    }
+}
+
+fn is_here(shape: &Shape, cells: &[Cell<'_>], key: &mut Vec<u8>) -> bool {
+    let partition = &shape.about.partition;
+    if partition.start.is_empty() && partition.end.is_empty() {
+        return true;
+    }
+    key.clear();
+    shape.partitioner.encode(cells, key).is_ok() && partition.contains(key)
 }
 
 #[cfg(test)]
@@ -388,7 +380,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| tell.send(tablet.statistics()));
             let figures = told.recv_timeout(std::time::Duration::from_secs(10));
-            let bytes = (rows.bytes() + index.bytes()) as u64;
+            let bytes = (rows.active.bytes() + index.bytes()) as u64;
             // Before the end of the scope, which waits for the thread.
             drop((index, rows));
             let expected = Statistics { live_rows: 3, memory_bytes: bytes, on_disk_bytes: 0 };

@@ -32,7 +32,7 @@ fn row(schema: &Schema, key: i32) -> PartialRow {
 }
 
 fn insert(tablet: &Tablet, keys: impl Iterator<Item = i32>) {
-    let rows: Vec<_> = keys.map(|key| (OpKind::Insert, row(tablet.schema(), key))).collect();
+    let rows: Vec<_> = keys.map(|key| (OpKind::Insert, row(&tablet.schema(), key))).collect();
     assert!(batch(tablet, &rows).unwrap().row_errors.is_empty());
 }
 
@@ -83,7 +83,7 @@ fn deletes_and_updates_anywhere_leave_exactly_the_others() {
     insert(&tablet, 0..9_000);
     keys(&tablet, ScanSpec::default(), 1 << 20);
     insert(&tablet, 9_000..10_000);
-    let schema = tablet.schema().clone();
+    let schema = tablet.schema();
     let change = |key: i32| {
         let mut row = PartialRow::new(&schema);
         row.set_at(0, key).unwrap();

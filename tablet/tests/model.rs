@@ -165,7 +165,7 @@ proptest! {
         max_bytes in 1..4000usize,
     ) {
         let tablet = open(table());
-        let schema = tablet.schema().clone();
+        let schema = tablet.schema();
         let mut model = Model::default();
         let mut snapshots = vec![Timestamp(0), Timestamp::new(NOW, 0)];
         for (ops, flush) in &batches {

@@ -34,7 +34,7 @@ fn key_only(schema: &Schema, key: i32) -> PartialRow {
 
 fn filled() -> (Tablet, Vec<(u32, RowErrorKind)>) {
     let tablet = open(table());
-    let schema = tablet.schema().clone();
+    let schema = tablet.schema();
     let mut update_absent = key_only(&schema, 99);
     update_absent.set("n", 1).unwrap();
     let mut to_null = key_only(&schema, 3);

@@ -25,7 +25,7 @@ fn table() -> Schema {
 #[test]
 fn values_out_of_bounds_fail_their_own_row() {
     let tablet = open(table());
-    let schema = tablet.schema();
+    let schema = &tablet.schema();
     let cell = |column: usize, raw: &'static [u8]| {
         let key = &[7, 0, 0, 0];
         move |index: usize| match index {
@@ -85,7 +85,7 @@ fn one_row_of_another_partition_fails_the_whole_batch() {
 #[test]
 fn an_empty_batch_and_one_of_failures_still_get_later_and_later_timestamps() {
     let tablet = open(table());
-    let mut delete = PartialRow::new(tablet.schema());
+    let mut delete = PartialRow::new(&tablet.schema());
     delete.set("k", 1).unwrap();
     let first = batch(&tablet, &[]).unwrap().timestamp;
     let second = batch(&tablet, &[(OpKind::Delete, delete)]).unwrap();
@@ -96,7 +96,7 @@ fn an_empty_batch_and_one_of_failures_still_get_later_and_later_timestamps() {
 #[test]
 fn timestamps_far_ahead_are_refused_and_near_ones_are_overtaken() {
     let tablet = open(table());
-    let schema = tablet.schema();
+    let schema = &tablet.schema();
     let decoder = Decoder::new(schema, schema).unwrap();
     let ops = decoder.decode(&[], &[]).unwrap();
     let near = Timestamp::new(NOW + 9_000_000, 5);
@@ -143,7 +143,7 @@ fn updates_that_would_copy_more_than_a_batch_may_fail_alone() {
         Column::new("s", DataType::Binary),
     ];
     let tablet = open(Schema::new(columns, 1).unwrap().with_sequential_ids(10));
-    let schema = tablet.schema();
+    let schema = &tablet.schema();
     let wide = vec![7; schema::bounds::MAX_CELL_SIZE];
     let key = 1i32.to_le_bytes();
     let insert = |index: usize| match index {

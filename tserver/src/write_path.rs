@@ -36,16 +36,22 @@ pub(crate) fn write(
         return Err(Fault::invalid(Code::InvalidSchema, "User requests should not have Column IDs"));
     }
     let operations = request.row_operations.clone().unwrap_or_default();
-    let decoder = Decoder::new(&client, tablet.schema())
-        .map_err(|error| Fault::invalid(Code::MismatchedSchema, error.to_string()))?;
-    let ops = decoder.decode(operations.rows(), operations.indirect_data()).map_err(undecodable)?;
     let propagated = request.propagated_timestamp.map(Timestamp);
     let key = id.map(|id| RequestKey {
         client_id: &id.client_id,
         seq_no: id.seq_no,
         first_incomplete_seq_no: id.first_incomplete_seq_no,
     });
-    let outcome = tablet.write_for(key, &ops, propagated, physical_micros()).map_err(refused)?;
+    let outcome = loop {
+        let decoder = Decoder::new(&client, &tablet.schema())
+            .map_err(|error| Fault::invalid(Code::MismatchedSchema, error.to_string()))?;
+        let ops = decoder.decode(operations.rows(), operations.indirect_data()).map_err(undecodable)?;
+        match tablet.write_for(key, &ops, propagated, physical_micros()) {
+            // The table was altered meanwhile.
+            Err(WriteError::SchemaChanged) => {}
+            written => break written.map_err(refused)?,
+        }
+    };
 
     let mut response = answer(&outcome);
     let mut metrics = response.resource_metrics.take().unwrap_or_default();

@@ -108,7 +108,7 @@ impl Store {
     /// Makes all changes or none. When it returns they are as safe as the log's options say.
     pub(crate) fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
         let Some(tablet) = &self.tablet else { return Ok(()) };
-        let schema = tablet.schema();
+        let schema = &tablet.schema();
         let mut encoder = Encoder::new(schema);
         for (kind, id, content) in changes {
             let parts: Vec<&[u8]> = content.iter().flat_map(|content| split(content)).collect();
@@ -149,11 +149,12 @@ impl Store {
     fn read(&mut self) -> Result<Vec<Entry>, StoreError> {
         let Some(tablet) = &self.tablet else { return Ok(Vec::new()) };
         let spec = ScanSpec { projection: vec![0, 1, 2, DATA], ordered: true, ..ScanSpec::default() };
+        let schema = tablet.schema();
         let mut scanner = tablet.scan(spec, physical_micros())?;
         let mut entries: Vec<Entry> = Vec::new();
         while let Some(block) = scanner.next_block(BLOCK_BYTES)? {
             for row in 0..block.rows {
-                let cell = |column| block.value(tablet.schema(), row, column);
+                let cell = |column| block.value(&schema, row, column);
                 let (Some(Value::Int8(kind)), Some(Value::String(id)), Some(Value::Int32(part))) =
                     (cell(0), cell(1), cell(2))
                 else {

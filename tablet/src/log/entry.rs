@@ -1,4 +1,5 @@
-//! One write as the log keeps it: its operations as they came, behind what is needed to read them again.
+//! What the log keeps: a write is its operations as they came, behind what is needed to read them again; an alteration is
+//! all that the table is from then on.
 #![cfg_attr(
     not(test),
     deny(
@@ -13,6 +14,9 @@ use schema::projection::ProjectionError;
 use schema::row_ops::{Decoder, RowOpError};
 use schema::{ColumnId, Ops, Schema, SchemaError, Timestamp};
 
+use crate::Alteration;
+use crate::binary::{Cut, Rest, put_bytes};
+use crate::description::{self, NoDescription};
 use crate::write::request::RequestKey;
 
 /// An entry that is whole, but makes no sense to this tablet.
@@ -32,6 +36,15 @@ pub enum EntryError {
     Operations,
     #[error("it ended otherwise when it was written")]
     OtherOutcome,
+    #[error("it alters the table to what it cannot be")]
+    Alteration,
+}
+
+/// An entry, borrowed from the log.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Entry<'a> {
+    Write(WriteEntry<'a>),
+    Alteration(Alteration),
 }
 
 /// A write, borrowed from the log.
@@ -47,6 +60,7 @@ pub(crate) struct WriteEntry<'a> {
 }
 
 const WRITE: u8 = 1;
+const ALTERATION: u8 = 2;
 const TIMESTAMP_AT: usize = 1;
 const FAILED_AT: usize = 9;
 
@@ -86,33 +100,41 @@ pub(crate) fn complete(entry: &mut [u8], timestamp: Timestamp, failed: u32) {
     put_at(entry, FAILED_AT, &failed.to_le_bytes());
 }
 
-fn put_bytes(entry: &mut Vec<u8>, bytes: &[u8]) {
-    entry.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    entry.extend_from_slice(bytes);
-}
-
 fn put_at(entry: &mut [u8], at: usize, bytes: &[u8]) {
     entry.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
 }
 
-impl<'a> WriteEntry<'a> {
+/// The entry of an alteration.
+pub(crate) fn encode_alteration(to: &Alteration) -> Vec<u8> {
+    let mut entry = vec![ALTERATION];
+    description::encode(to, &mut entry);
+    entry
+}
+
+impl<'a> Entry<'a> {
     pub(crate) fn decode(entry: &'a [u8]) -> Result<Self, EntryError> {
         let mut rest = Rest(entry);
-        match rest.take::<1>()? {
-            [WRITE] => {}
-            [other] => return Err(EntryError::Kind(other)),
+        match rest.u8()? {
+            WRITE => WriteEntry::decode(rest).map(Self::Write),
+            ALTERATION => Ok(Self::Alteration(description::decode(&mut rest)?)),
+            other => Err(EntryError::Kind(other)),
         }
-        let timestamp = Timestamp(u64::from_le_bytes(rest.take()?));
-        let failed = u32::from_le_bytes(rest.take()?);
+    }
+}
+
+impl<'a> WriteEntry<'a> {
+    fn decode(mut rest: Rest<'a>) -> Result<Self, EntryError> {
+        let timestamp = Timestamp(rest.u64()?);
+        let failed = rest.u32()?;
         let request = match rest.take::<1>()? {
             [0] => None,
             _ => Some(RequestKey {
-                client_id: std::str::from_utf8(rest.bytes()?).map_err(|_| EntryError::Cut)?,
-                seq_no: i64::from_le_bytes(rest.take()?),
-                first_incomplete_seq_no: i64::from_le_bytes(rest.take()?),
+                client_id: rest.text()?,
+                seq_no: rest.i64()?,
+                first_incomplete_seq_no: rest.i64()?,
             }),
         };
-        let count = u32::from_le_bytes(rest.take()?) as usize;
+        let count = rest.u32()? as usize;
         let ids = rest.0.get(..count.saturating_mul(4)).ok_or(EntryError::Cut)?;
         rest.0 = rest.0.get(ids.len()..).unwrap_or_default();
         let columns = ids.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id)).collect();
@@ -126,6 +148,18 @@ impl<'a> WriteEntry<'a> {
         let indexes = self.columns.iter().map(index).collect::<Result<Vec<_>, _>>()?;
         let client = schema.project(&indexes)?;
         Ok(Decoder::new(&client, schema)?)
+    }
+}
+
+impl From<Cut> for EntryError {
+    fn from(_: Cut) -> Self {
+        Self::Cut
+    }
+}
+
+impl From<NoDescription> for EntryError {
+    fn from(_: NoDescription) -> Self {
+        Self::Alteration
     }
 }
 
@@ -144,23 +178,6 @@ impl From<ProjectionError> for EntryError {
 impl From<RowOpError> for EntryError {
     fn from(_: RowOpError) -> Self {
         Self::Operations
-    }
-}
-
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], EntryError> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(EntryError::Cut)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn bytes(&mut self) -> Result<&'a [u8], EntryError> {
-        let length = u32::from_le_bytes(self.take()?) as usize;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(EntryError::Cut)?;
-        self.0 = rest;
-        Ok(head)
     }
 }
 
@@ -193,14 +210,14 @@ mod tests {
     fn a_write_comes_back_as_it_was_and_no_cut_goes_unnoticed() {
         for request in [None, Some(RequestKey { client_id: "c", seq_no: 5, first_incomplete_seq_no: -1 })] {
             let bytes = encoded(request);
-            let entry = WriteEntry::decode(&bytes).unwrap();
+            let Entry::Write(entry) = Entry::decode(&bytes).unwrap() else { panic!("a write") };
             assert_eq!((entry.timestamp, entry.failed, entry.request), (Timestamp(99), 3, request));
             let decoder = entry.decoder(&table()).unwrap();
             let ops = decoder.decode(entry.rows, entry.indirect).unwrap();
             let mut cursor = ops.cursor();
             let op = cursor.next_op().unwrap();
             assert_eq!((op.kind, op.cells[1].value()), (OpKind::Insert, Some(&b"seven"[..])));
-            (0..bytes.len()).for_each(|len| assert!(WriteEntry::decode(&bytes[..len]).is_err(), "{len}"));
+            (0..bytes.len()).for_each(|len| assert!(Entry::decode(&bytes[..len]).is_err(), "{len}"));
         }
     }
 
@@ -208,17 +225,17 @@ mod tests {
     fn other_kinds_and_columns_are_refused() {
         let mut bytes = encoded(None);
         let other = Schema::new(vec![Column::new("k", DataType::Int32)], 1).unwrap().with_sequential_ids(10);
-        let entry = WriteEntry::decode(&bytes).unwrap();
+        let Entry::Write(entry) = Entry::decode(&bytes).unwrap() else { panic!("a write") };
         assert_eq!(entry.decoder(&other).unwrap_err(), EntryError::Column(11));
         bytes[0] = 9;
-        assert_eq!(WriteEntry::decode(&bytes), Err(EntryError::Kind(9)));
+        assert_eq!(Entry::decode(&bytes), Err(EntryError::Kind(9)));
     }
 
     proptest::proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..100)) {
             bytes[0] = WRITE;
-            let _ = WriteEntry::decode(&bytes);
+            let _ = Entry::decode(&bytes);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The cells of one column: a growing buffer, and views of it and of sealed columns.
 
+use bytes::Bytes;
 use schema::{ColumnData, ColumnSlice};
 
 use super::bits;
@@ -19,10 +20,25 @@ impl Layout {
         Self { width, nullable: column.nullable }
     }
 
+    /// What a cell takes in memory.
+    pub(crate) fn bytes(self, cell: Option<&[u8]>) -> usize {
+        self.width.unwrap_or_else(|| cell.map_or(0, <[u8]>::len) + 4)
+    }
+
     /// What a cell weighs in a row-wise answer, strings without their content.
     pub(crate) fn row_bytes(self) -> usize {
         self.width.unwrap_or(16)
     }
+}
+
+/// One column of rows that take no more cells, as a scan sees it.
+#[derive(Clone, Debug)]
+pub(crate) enum Column {
+    Stored(ColumnData),
+    /// The same cell in all rows, `None` for NULL: they are older than the column.
+    Constant(Option<Bytes>),
+    /// The scan does not ask for it.
+    Unneeded,
 }
 
 /// Cells of one column, borrowed from a buffer or from a sealed chunk.
@@ -32,6 +48,8 @@ pub(crate) struct Cells<'a> {
     data: &'a [u8],
     varlen: &'a [u8],
     non_null: Option<&'a [u8]>,
+    /// What all cells are, if they are the same without being stored.
+    pub(crate) constant: Option<Option<&'a [u8]>>,
 }
 
 impl<'a> Cells<'a> {
@@ -41,11 +59,24 @@ impl<'a> Cells<'a> {
             data: &column.data,
             varlen: column.varlen.as_deref().unwrap_or_default(),
             non_null: column.non_null.as_deref(),
+            constant: None,
         }
+    }
+
+    pub(crate) fn of_column(layout: Layout, column: &'a Column) -> Self {
+        let constant = match column {
+            Column::Stored(data) => return Self::of(layout, data),
+            Column::Constant(cell) => cell.as_deref(),
+            Column::Unneeded => None,
+        };
+        Self { layout, data: &[], varlen: &[], non_null: None, constant: Some(constant) }
     }
 
     /// The raw bytes of a cell, `None` for NULL.
     pub(crate) fn cell(&self, row: usize) -> Option<&'a [u8]> {
+        if let Some(cell) = self.constant {
+            return cell;
+        }
         if self.non_null.is_some_and(|bitmap| !bits::get(bitmap, row)) {
             return None;
         }
@@ -55,7 +86,7 @@ impl<'a> Cells<'a> {
         })
     }
 
-    /// Part of the column for predicates; `start` is a multiple of 8.
+    /// Part of a stored column for predicates; `start` is a multiple of 8.
     pub(crate) fn page(&self, start: usize, len: usize) -> ColumnSlice<'a> {
         let data = match self.layout.width {
             Some(width) => &self.data[start * width..(start + len) * width],
@@ -76,7 +107,11 @@ impl<'a> Cells<'a> {
 
     /// Bytes of string content in a range of rows; 0 for fixed cells.
     pub(crate) fn content_bytes(&self, start: usize, len: usize) -> usize {
-        if self.layout.width.is_some() { 0 } else { self.offset(start + len) - self.offset(start) }
+        match (self.layout.width, self.constant) {
+            (Some(_), _) => 0,
+            (None, Some(cell)) => cell.map_or(0, <[u8]>::len) * len,
+            (None, None) => self.offset(start + len) - self.offset(start),
+        }
     }
 }
 
@@ -124,6 +159,7 @@ impl ColumnBuffer {
             data: &self.data,
             varlen: &self.varlen,
             non_null: self.non_null.as_deref(),
+            constant: None,
         }
     }
 
@@ -169,6 +205,9 @@ impl ColumnBuffer {
 
     /// Appends `len` neighbouring cells.
     pub(crate) fn push_range(&mut self, from: Cells<'_>, start: usize, len: usize) {
+        if let Some(cell) = from.constant {
+            return (0..len).for_each(|_| self.push(cell));
+        }
         if let (Some(bitmap), Some(source)) = (&mut self.non_null, from.non_null) {
             bits::push_range(bitmap, self.rows, source, start, len);
         }
@@ -190,6 +229,7 @@ impl ColumnBuffer {
     /// Appends the cells of the given rows.
     pub(crate) fn push_rows(&mut self, from: Cells<'_>, rows: &[u32]) {
         match (self.layout.width, from.non_null) {
+            _ if from.constant.is_some() => self.push_range(from, 0, rows.len()),
             (Some(4), None) => self.gather::<4>(from.data, rows),
             (Some(8), None) => self.gather::<8>(from.data, rows),
             _ => rows.iter().for_each(|&row| self.push(from.cell(row as usize))),
@@ -238,8 +278,13 @@ impl ColumnBuffer {
     }
 }
 
-/// `len` cells of a sealed column from row `start` on: fixed cells and string content are shared, not copied.
-pub(crate) fn slice(layout: Layout, column: &ColumnData, start: usize, len: usize) -> ColumnData {
+/// `len` cells from row `start` on: stored fixed cells and string content are shared, not copied.
+pub(crate) fn slice(layout: Layout, column: &Column, start: usize, len: usize) -> ColumnData {
+    let Column::Stored(column) = column else {
+        let mut buffer = ColumnBuffer::with_capacity(layout, len);
+        buffer.push_range(Cells::of_column(layout, column), 0, len);
+        return buffer.finish();
+    };
     let non_null = column.non_null.as_ref().map(|bitmap| {
         if start.is_multiple_of(8) {
             return bitmap.slice(start / 8..(start + len).div_ceil(8));
@@ -310,7 +355,7 @@ mod tests {
             let part = &cells[start..start + len];
             let all = filled(layout, &cells).seal();
             // Not compared as bytes: the bits behind its last row may be those of the rows that follow.
-            let sliced = slice(layout, &all, start, len);
+            let sliced = slice(layout, &Column::Stored(all.clone()), start, len);
             let sliced_cells = (0..len).map(|row| Cells::of(layout, &sliced).cell(row).map(<[u8]>::to_vec));
             prop_assert_eq!(sliced_cells.collect::<Vec<_>>(), part);
             prop_assert_eq!(&sliced.data, &filled(layout, part).seal().data);

@@ -1,4 +1,4 @@
-//! All row versions of a tablet: sealed chunks, shared with readers, and a tail that grows.
+//! Row versions in memory: sealed chunks, shared with readers, and a tail that grows.
 
 use std::sync::Arc;
 
@@ -9,18 +9,20 @@ use super::commits::Commits;
 use super::index::RowId;
 use super::tombstones::Tombstones;
 use super::{CHUNK_BYTES, CHUNK_ROWS};
+use crate::scan::part::Part;
+use crate::scan::projection::Projection;
 
 /// A tail of this many rows is sealed for a reader; a smaller one is copied.
 pub(crate) const SEAL_FOR_READERS: usize = 4096;
 
 /// Row versions that take no more cells. Only their ends may still be set.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+struct Chunk {
     start: RowId,
-    pub(crate) rows: u32,
-    pub(crate) columns: Vec<ColumnData>,
+    rows: u32,
+    columns: Vec<ColumnData>,
     commits: Commits,
-    pub(crate) tombstones: Arc<Tombstones>,
+    tombstones: Arc<Tombstones>,
 }
 
 /// The chunk that grows.
@@ -33,14 +35,6 @@ struct Tail {
     tombstones: Arc<Tombstones>,
 }
 
-/// What a snapshot shows of one chunk.
-#[derive(Clone, Debug)]
-pub(crate) struct Visible {
-    pub(crate) chunk: Arc<Chunk>,
-    /// Rows from the first on; tombstones are looked at later.
-    pub(crate) rows: u32,
-}
-
 /// Where a cell of a new row version comes from.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
@@ -49,16 +43,13 @@ pub(crate) enum Source<'a> {
     Row(RowId),
 }
 
-/// All row versions of a tablet, in commit order.
+/// Row versions of one schema, in commit order.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct MemRows {
     layouts: Arc<[Layout]>,
     sealed: Vec<Arc<Chunk>>,
     sealed_bytes: usize,
     tail: Tail,
-    pub(crate) live: u64,
-    /// The timestamp of the newest batch.
-    pub(crate) last_commit: u64,
 }
 
 impl Tail {
@@ -71,10 +62,10 @@ impl Tail {
     }
 }
 
-impl Rows {
+impl MemRows {
     pub(crate) fn new(layouts: Arc<[Layout]>) -> Self {
         let tail = Tail::new(layouts.iter().map(|layout| ColumnBuffer::new(*layout)).collect(), 0);
-        Self { layouts, sealed: Vec::new(), sealed_bytes: 0, tail, live: 0, last_commit: 0 }
+        Self { layouts, sealed: Vec::new(), sealed_bytes: 0, tail }
     }
 
     /// The number the next row version gets.
@@ -98,9 +89,19 @@ impl Rows {
     pub(crate) fn row_bytes(&self, row: RowId) -> u64 {
         let cell = |(column, layout): (usize, &Layout)| match layout.width {
             Some(width) => width,
-            None => self.cell(row, column).map_or(0, <[u8]>::len) + 4,
+            None => layout.bytes(self.cell(row, column)),
         };
         self.layouts.iter().enumerate().map(cell).sum::<usize>() as u64
+    }
+
+    pub(crate) fn is_ended(&self, row: RowId) -> bool {
+        match row.checked_sub(self.tail.start) {
+            Some(row) => self.tail.tombstones.is_set(row as usize),
+            None => {
+                let chunk = chunk_of(&self.sealed, row);
+                chunk.tombstones.is_set((row - chunk.start) as usize)
+            }
+        }
     }
 
     /// Appends a row version; `source(column)` says where each cell comes from. Timestamps must not fall.
@@ -126,7 +127,7 @@ impl Rows {
     }
 
     /// Ends a row version.
-    pub(crate) fn end(&mut self, row: RowId, timestamp: u64) {
+    pub(crate) fn end(&self, row: RowId, timestamp: u64) {
         if row >= self.tail.start {
             self.tail.tombstones.set((row - self.tail.start) as usize, timestamp);
         } else {
@@ -135,7 +136,7 @@ impl Rows {
         }
     }
 
-    /// Whether [`Rows::seal`] would save a reader a large copy.
+    /// Whether [`MemRows::seal`] would save a reader a large copy.
     pub(crate) fn worth_sealing(&self) -> bool {
         self.tail.rows as usize >= SEAL_FOR_READERS
     }
@@ -163,34 +164,23 @@ impl Rows {
         }));
     }
 
-    /// What a snapshot shows; of the tail only the columns that `needed` names are copied.
-    pub(crate) fn view(&self, snapshot: u64, needed: impl Fn(usize) -> bool) -> Vec<Visible> {
-        let mut view = Vec::with_capacity(self.sealed.len() + 1);
+    /// Adds what a snapshot shows; of the tail only the columns that are wanted are copied.
+    pub(crate) fn view(&self, snapshot: u64, projection: &Projection, view: &mut Vec<Part>) {
         for chunk in &self.sealed {
             let rows = chunk.commits.visible(chunk.rows, snapshot);
             if rows > 0 {
-                view.push(Visible { chunk: Arc::clone(chunk), rows });
+                let columns = projection.apply(|column| chunk.columns[column].clone());
+                view.push(Part { rows, columns, tombstones: Arc::clone(&chunk.tombstones) });
             }
             if rows < chunk.rows {
-                return view;
+                return;
             }
         }
         let rows = self.tail.commits.visible(self.tail.rows, snapshot);
         if rows > 0 {
-            let columns = self.tail.columns.iter().enumerate().map(|(i, column)| {
-                let rows = if needed(i) { rows as usize } else { 0 };
-                column.copy(rows)
-            });
-            let chunk = Chunk {
-                start: self.tail.start,
-                rows,
-                columns: columns.collect(),
-                commits: Commits::default(),
-                tombstones: Arc::clone(&self.tail.tombstones),
-            };
-            view.push(Visible { chunk: Arc::new(chunk), rows });
+            let columns = projection.apply(|column| self.tail.columns[column].copy(rows as usize));
+            view.push(Part { rows, columns, tombstones: Arc::clone(&self.tail.tombstones) });
         }
-        view
     }
 }
 

@@ -8,7 +8,8 @@ use super::CHUNK_ROWS;
 /// Rows whose end is stored together.
 pub(crate) const PAGE_ROWS: usize = 1024;
 
-const ALIVE: u64 = u64::MAX;
+/// The end of a row that has none.
+pub(crate) const ALIVE: u64 = u64::MAX;
 
 type Page = Box<[AtomicU64]>;
 
@@ -32,6 +33,16 @@ impl Tombstones {
         let page =
             pages[row / PAGE_ROWS].get_or_init(|| (0..PAGE_ROWS).map(|_| AtomicU64::new(ALIVE)).collect());
         page[row % PAGE_ROWS].store(end, Ordering::Release);
+    }
+
+    /// Whether a row was ended, at any time.
+    pub(crate) fn is_set(&self, row: usize) -> bool {
+        self.end(row) != ALIVE
+    }
+
+    /// When a row ended; [`ALIVE`] if it did not.
+    pub(crate) fn end(&self, row: usize) -> u64 {
+        self.page(row / PAGE_ROWS).map_or(ALIVE, |page| page.ends[row % PAGE_ROWS].load(Ordering::Acquire))
     }
 
     /// The ends of the page's rows; `None` while all of them live.

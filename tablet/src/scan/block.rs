@@ -1,12 +1,10 @@
-//! Result blocks: gathered cells, or slices of a chunk where a block is one run of neighbouring rows.
-
-use std::sync::Arc;
+//! Result blocks: gathered cells, or slices of a part where a block is one run of neighbouring rows.
 
 use schema::ColumnarBlock;
 
 use super::order::Place;
+use super::part::Part;
 use crate::memory::column::{Cells, ColumnBuffer, Layout, slice};
-use crate::memory::rows::{Chunk, Visible};
 
 /// Collects the projected cells of one result block.
 pub(crate) struct BlockBuilder<'a> {
@@ -24,7 +22,7 @@ pub(crate) struct BlockBuilder<'a> {
 }
 
 struct Run<'a> {
-    chunk: &'a Arc<Chunk>,
+    part: &'a Part,
     start: usize,
     len: usize,
 }
@@ -48,66 +46,67 @@ impl<'a> BlockBuilder<'a> {
     }
 
     /// Adds neighbouring rows.
-    pub(crate) fn add_range(&mut self, chunk: &'a Arc<Chunk>, start: usize, len: usize) {
-        self.count(chunk, start, len);
+    pub(crate) fn add_range(&mut self, part: &'a Part, start: usize, len: usize) {
+        self.count(part, start, len);
         if let Some(run) = &mut self.run
-            && Arc::ptr_eq(run.chunk, chunk)
+            && std::ptr::eq(run.part, part)
             && run.start + run.len == start
         {
             run.len += len;
             return;
         }
         self.flush();
-        self.run = Some(Run { chunk, start, len });
+        self.run = Some(Run { part, start, len });
     }
 
-    /// Adds single rows of one chunk.
-    pub(crate) fn add_rows(&mut self, chunk: &'a Arc<Chunk>, rows: &[u32]) {
+    /// Adds single rows of one part.
+    pub(crate) fn add_rows(&mut self, part: &'a Part, rows: &[u32]) {
         if let [first, .., last] | [first @ last] = rows
             && (last.wrapping_sub(*first)) as usize == rows.len() - 1
             && rows.is_sorted()
         {
-            return self.add_range(chunk, *first as usize, rows.len());
+            return self.add_range(part, *first as usize, rows.len());
         }
         for &row in rows {
-            self.count(chunk, row as usize, 1);
+            self.count(part, row as usize, 1);
         }
         self.flush();
         let (layouts, projection) = (self.layouts, self.projection);
         for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
-            buffer.push_rows(Cells::of(layouts[column], &chunk.columns[column]), rows);
+            buffer.push_rows(Cells::of_column(layouts[column], &part.columns[column]), rows);
         }
     }
 
     /// Adds rows from all over the view.
-    pub(crate) fn add_places(&mut self, view: &'a [Visible], places: &[Place]) {
-        let follows = |pair: &[Place]| pair[0].chunk == pair[1].chunk && pair[0].row + 1 == pair[1].row;
+    pub(crate) fn add_places(&mut self, view: &'a [Part], places: &[Place]) {
+        let follows = |pair: &[Place]| pair[0].part == pair[1].part && pair[0].row + 1 == pair[1].row;
         if let [first, ..] = places
             && places.windows(2).all(follows)
         {
-            return self.add_range(&view[first.chunk as usize].chunk, first.row as usize, places.len());
+            return self.add_range(&view[first.part as usize], first.row as usize, places.len());
         }
         for place in places {
-            self.count(&view[place.chunk as usize].chunk, place.row as usize, 1);
+            self.count(&view[place.part as usize], place.row as usize, 1);
         }
         self.flush();
         let (layouts, projection) = (self.layouts, self.projection);
         for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
             for place in places {
-                let chunk = &view[place.chunk as usize].chunk;
-                buffer.push(Cells::of(layouts[column], &chunk.columns[column]).cell(place.row as usize));
+                let part = &view[place.part as usize];
+                buffer
+                    .push(Cells::of_column(layouts[column], &part.columns[column]).cell(place.row as usize));
             }
         }
     }
 
-    /// The block; rows of a single run are shared with their chunk, not copied.
+    /// The block; rows of a single run are shared with their part, not copied.
     pub(crate) fn finish(mut self) -> ColumnarBlock {
         let rows = self.rows;
         let columns = match (&self.columns, &self.run) {
             (None, Some(run)) => self
                 .projection
                 .iter()
-                .map(|&c| slice(self.layouts[c], &run.chunk.columns[c], run.start, run.len))
+                .map(|&c| slice(self.layouts[c], &run.part.columns[c], run.start, run.len))
                 .collect(),
             _ => {
                 self.flush();
@@ -117,11 +116,12 @@ impl<'a> BlockBuilder<'a> {
         ColumnarBlock { rows, columns }
     }
 
-    fn count(&mut self, chunk: &Chunk, start: usize, len: usize) {
+    fn count(&mut self, part: &Part, start: usize, len: usize) {
         self.rows += len;
         self.bytes += len * self.row_bytes;
         for &column in self.projection {
-            self.bytes += Cells::of(self.layouts[column], &chunk.columns[column]).content_bytes(start, len);
+            self.bytes +=
+                Cells::of_column(self.layouts[column], &part.columns[column]).content_bytes(start, len);
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> BlockBuilder<'a> {
         if let Some(run) = self.run.take() {
             let (layouts, projection) = (self.layouts, self.projection);
             for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
-                let cells = Cells::of(layouts[column], &run.chunk.columns[column]);
+                let cells = Cells::of_column(layouts[column], &run.part.columns[column]);
                 buffer.push_range(cells, run.start, run.len);
             }
         }

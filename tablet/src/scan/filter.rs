@@ -4,10 +4,10 @@ use schema::predicate::Prepared;
 use schema::{Schema, Selection};
 
 use super::order::encode_key;
+use super::part::Part;
 use super::spec::ScanSpec;
 use crate::ScanError;
-use crate::memory::column::{Cells, Layout};
-use crate::memory::rows::Visible;
+use crate::memory::column::{Cells, ColumnBuffer, Layout};
 use crate::memory::tombstones::PAGE_ROWS;
 
 /// Snapshot, predicates and key bounds of a scan.
@@ -58,13 +58,12 @@ impl Filter {
         &mut self,
         schema: &Schema,
         layouts: &[Layout],
-        visible: &Visible,
+        part: &Part,
         start: usize,
         len: usize,
         mut spare: Vec<u32>,
     ) -> Option<Vec<u32>> {
-        let chunk = &visible.chunk;
-        let ends = chunk.tombstones.page(start / PAGE_ROWS);
+        let ends = part.tombstones.page(start / PAGE_ROWS);
         if ends.is_none() && self.predicates.is_empty() && self.lower.is_none() && self.upper.is_none() {
             return None;
         }
@@ -72,8 +71,12 @@ impl Filter {
         selection.reset(len);
         for predicate in &self.predicates {
             let column = predicate.column();
-            let page = Cells::of(layouts[column], &chunk.columns[column]).page(start, len);
-            predicate.evaluate(page, selection);
+            let cells = Cells::of_column(layouts[column], &part.columns[column]);
+            match cells.constant {
+                None => predicate.evaluate(cells.page(start, len), selection),
+                Some(cell) if !holds(predicate, layouts[column], cell) => selection.clear_all(),
+                Some(_) => {}
+            }
         }
         spare.clear();
         spare.extend(selection.iter().map(|row| (start + row) as u32));
@@ -83,7 +86,7 @@ impl Filter {
         if self.lower.is_some() || self.upper.is_some() {
             spare.retain(|&row| {
                 self.key.clear();
-                encode_key(schema, layouts, chunk, row as usize, &mut self.key);
+                encode_key(schema, layouts, part, row as usize, &mut self.key);
                 let key = self.key.as_slice();
                 let above = self.lower.as_ref().is_none_or(|lower| {
                     key > lower.key.as_slice() || (key == lower.key.as_slice() && !lower.exclusive)
@@ -93,4 +96,13 @@ impl Filter {
         }
         (spare.len() != len).then_some(spare)
     }
+}
+
+/// Whether a cell passes that is not in a column.
+fn holds(predicate: &Prepared, layout: Layout, cell: Option<&[u8]>) -> bool {
+    let mut column = ColumnBuffer::new(layout);
+    column.push(cell);
+    let mut selection = Selection::all(1);
+    predicate.evaluate(column.cells().page(0, 1), &mut selection);
+    !selection.is_none()
 }

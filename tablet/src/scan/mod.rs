@@ -3,6 +3,8 @@
 pub(crate) mod block;
 pub(crate) mod filter;
 pub(crate) mod order;
+pub(crate) mod part;
+pub(crate) mod projection;
 pub(crate) mod scanner;
 pub(crate) mod spec;
 

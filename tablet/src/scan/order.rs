@@ -6,14 +6,14 @@ use schema::Schema;
 use schema::key::encode_component;
 
 use super::filter::Filter;
+use super::part::Part;
 use crate::memory::column::{Cells, Layout};
-use crate::memory::rows::{Chunk, Visible};
 use crate::memory::tombstones::PAGE_ROWS;
 
 /// A row of a view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) chunk: u32,
+    pub(crate) part: u32,
     pub(crate) row: u32,
 }
 
@@ -29,7 +29,7 @@ struct Keyed {
 pub(crate) fn sorted(
     schema: &Schema,
     layouts: &[Layout],
-    view: &[Visible],
+    view: &[Part],
     filter: &mut Filter,
     most: u64,
 ) -> Vec<Place> {
@@ -39,18 +39,18 @@ pub(crate) fn sorted(
     {
         // Keys of one length that fit into the prefix need no other bytes.
         let mut rows = Vec::new();
-        each(schema, layouts, view, filter, |chunk, place| {
+        each(schema, layouts, view, filter, |part, place| {
             key.clear();
-            encode_key(schema, layouts, chunk, place.row as usize, &mut key);
+            encode_key(schema, layouts, part, place.row as usize, &mut key);
             rows.push((prefix(&key), place));
         });
         first_by(&mut rows, most, |a, b| a.0.cmp(&b.0));
         return rows.into_iter().map(|(_, place)| place).collect();
     }
     let mut rows = Vec::new();
-    each(schema, layouts, view, filter, |chunk, place| {
+    each(schema, layouts, view, filter, |part, place| {
         let start = key.len();
-        encode_key(schema, layouts, chunk, place.row as usize, &mut key);
+        encode_key(schema, layouts, part, place.row as usize, &mut key);
         rows.push(Keyed { prefix: prefix(&key[start..]), start, end: key.len(), place });
     });
     first_by(&mut rows, most, |a, b| {
@@ -71,31 +71,31 @@ fn first_by<T>(rows: &mut Vec<T>, most: usize, compare: impl Fn(&T, &T) -> Order
 fn each(
     schema: &Schema,
     layouts: &[Layout],
-    view: &[Visible],
+    view: &[Part],
     filter: &mut Filter,
-    mut visit: impl FnMut(&Chunk, Place),
+    mut visit: impl FnMut(&Part, Place),
 ) {
     let mut spare = Vec::with_capacity(PAGE_ROWS);
-    for (index, visible) in view.iter().enumerate() {
-        for start in (0..visible.rows as usize).step_by(PAGE_ROWS) {
-            let len = PAGE_ROWS.min(visible.rows as usize - start);
-            let place = |row| Place { chunk: index as u32, row };
-            match filter.select(schema, layouts, visible, start, len, std::mem::take(&mut spare)) {
+    for (index, part) in view.iter().enumerate() {
+        for start in (0..part.rows as usize).step_by(PAGE_ROWS) {
+            let len = PAGE_ROWS.min(part.rows as usize - start);
+            let place = |row| Place { part: index as u32, row };
+            match filter.select(schema, layouts, part, start, len, std::mem::take(&mut spare)) {
                 Some(selected) => {
-                    selected.iter().for_each(|&row| visit(&visible.chunk, place(row)));
+                    selected.iter().for_each(|&row| visit(part, place(row)));
                     spare = selected;
                 }
-                None => (start..start + len).for_each(|row| visit(&visible.chunk, place(row as u32))),
+                None => (start..start + len).for_each(|row| visit(part, place(row as u32))),
             }
         }
     }
 }
 
 /// Appends the encoded primary key of a row.
-pub(crate) fn encode_key(schema: &Schema, layouts: &[Layout], chunk: &Chunk, row: usize, key: &mut Vec<u8>) {
+pub(crate) fn encode_key(schema: &Schema, layouts: &[Layout], part: &Part, row: usize, key: &mut Vec<u8>) {
     let columns = schema.key_columns();
     for (index, column) in schema.columns().iter().take(columns).enumerate() {
-        let cell = Cells::of(layouts[index], &chunk.columns[index]).cell(row).unwrap_or_default();
+        let cell = Cells::of_column(layouts[index], &part.columns[index]).cell(row).unwrap_or_default();
         encode_component(column.data_type, cell, index + 1 == columns, key);
     }
 }

@@ -8,21 +8,21 @@ use super::STEP_ROWS;
 use super::block::BlockBuilder;
 use super::filter::Filter;
 use super::order::{self, Place};
+use super::part::Part;
 use crate::ScanError;
 use crate::memory::column::Layout;
-use crate::memory::rows::Visible;
 use crate::memory::tombstones::PAGE_ROWS;
 
 /// Rows looked at in one call when few of them match, so that a call stays short (a few milliseconds).
 const LOOKED_AT: usize = 1 << 20;
 
-/// Reads one snapshot of a tablet, block by block. It holds the snapshot's chunks, and never blocks writers.
+/// Reads one snapshot of a tablet, block by block. It holds the snapshot's parts, and never blocks writers.
 #[derive(Debug)]
 pub struct Scanner {
     schema: Schema,
     layouts: Arc<[Layout]>,
     projection: Vec<usize>,
-    view: Vec<Visible>,
+    view: Vec<Part>,
     filter: Filter,
     /// Rows that the limit still allows.
     left: u64,
@@ -34,7 +34,7 @@ pub struct Scanner {
 #[derive(Debug)]
 enum Source {
     /// Storage order: the next page, and what is left of the current one.
-    Stored { chunk: usize, row: usize, page: Page },
+    Stored { part: usize, row: usize, page: Page },
     /// Key order, not sorted yet.
     Unsorted,
     /// Key order.
@@ -44,8 +44,8 @@ enum Source {
 /// Rows of a page that passed the filter and were not given out yet.
 #[derive(Debug)]
 enum Page {
-    Range { chunk: usize, start: usize, end: usize },
-    Rows { chunk: usize, rows: Vec<u32>, next: usize },
+    Range { part: usize, start: usize, end: usize },
+    Rows { part: usize, rows: Vec<u32>, next: usize },
 }
 
 impl Scanner {
@@ -53,7 +53,7 @@ impl Scanner {
         schema: Schema,
         layouts: Arc<[Layout]>,
         projection: Vec<usize>,
-        view: Vec<Visible>,
+        view: Vec<Part>,
         filter: Filter,
         limit: Option<u64>,
         ordered: bool,
@@ -61,7 +61,7 @@ impl Scanner {
         let source = if ordered {
             Source::Unsorted
         } else {
-            Source::Stored { chunk: 0, row: 0, page: Page::Range { chunk: 0, start: 0, end: 0 } }
+            Source::Stored { part: 0, row: 0, page: Page::Range { part: 0, start: 0, end: 0 } }
         };
         let left = limit.unwrap_or(u64::MAX);
         Self { schema, layouts, projection, view, filter, left, source, last: None }
@@ -99,21 +99,21 @@ impl Scanner {
                     looked_at += given.len();
                     given.len()
                 }
-                Source::Stored { chunk, row, page } if page.is_empty() => {
-                    let Some(visible) = view.get(*chunk) else { break };
-                    // A block that ends with its chunk is shared; with rows of the next one it would be copied.
+                Source::Stored { part, row, page } if page.is_empty() => {
+                    let Some(stored) = view.get(*part) else { break };
+                    // A block that ends with its part is shared; with rows of the next one it would be copied.
                     if *row == 0 && block.is_one_run() && block.bytes >= max_bytes / 4 {
                         break;
                     }
-                    let len = PAGE_ROWS.min(visible.rows as usize - *row);
+                    let len = PAGE_ROWS.min(stored.rows as usize - *row);
                     let spare = page.recycle();
-                    *page = match filter.select(schema, layouts, visible, *row, len, spare) {
-                        None => Page::Range { chunk: *chunk, start: *row, end: *row + len },
-                        Some(rows) => Page::Rows { chunk: *chunk, rows, next: 0 },
+                    *page = match filter.select(schema, layouts, stored, *row, len, spare) {
+                        None => Page::Range { part: *part, start: *row, end: *row + len },
+                        Some(rows) => Page::Rows { part: *part, rows, next: 0 },
                     };
                     *row += len;
-                    if *row >= visible.rows as usize {
-                        (*chunk, *row) = (*chunk + 1, 0);
+                    if *row >= stored.rows as usize {
+                        (*part, *row) = (*part + 1, 0);
                     }
                     looked_at += len;
                     0
@@ -130,7 +130,7 @@ impl Scanner {
     pub fn has_more(&self) -> bool {
         self.left > 0
             && match &self.source {
-                Source::Stored { chunk, page, .. } => *chunk < self.view.len() || !page.is_empty(),
+                Source::Stored { part, page, .. } => *part < self.view.len() || !page.is_empty(),
                 Source::Unsorted => !self.view.is_empty(),
                 Source::Sorted { places, next } => *next < places.len(),
             }
@@ -139,9 +139,9 @@ impl Scanner {
     /// The encoded primary key of the last row given out: a later ordered scan goes on after it (`last_key`).
     pub fn last_primary_key(&self) -> Option<Vec<u8>> {
         let place = self.last?;
-        let chunk = &self.view[place.chunk as usize].chunk;
+        let part = &self.view[place.part as usize];
         let mut key = Vec::new();
-        order::encode_key(&self.schema, &self.layouts, chunk, place.row as usize, &mut key);
+        order::encode_key(&self.schema, &self.layouts, part, place.row as usize, &mut key);
         Some(key)
     }
 }
@@ -166,23 +166,23 @@ impl Page {
     fn give<'a>(
         &mut self,
         most: usize,
-        view: &'a [Visible],
+        view: &'a [Part],
         block: &mut BlockBuilder<'a>,
         last: &mut Option<Place>,
     ) -> usize {
         match self {
-            Self::Range { chunk, start, end } => {
+            Self::Range { part, start, end } => {
                 let len = most.min(*end - *start);
-                block.add_range(&view[*chunk].chunk, *start, len);
+                block.add_range(&view[*part], *start, len);
                 *start += len;
-                *last = Some(Place { chunk: *chunk as u32, row: *start as u32 - 1 });
+                *last = Some(Place { part: *part as u32, row: *start as u32 - 1 });
                 len
             }
-            Self::Rows { chunk, rows, next } => {
+            Self::Rows { part, rows, next } => {
                 let given = &rows[*next..rows.len().min(*next + most)];
-                block.add_rows(&view[*chunk].chunk, given);
+                block.add_rows(&view[*part], given);
                 *next += given.len();
-                *last = given.last().map(|&row| Place { chunk: *chunk as u32, row });
+                *last = given.last().map(|&row| Place { part: *part as u32, row });
                 given.len()
             }
         }

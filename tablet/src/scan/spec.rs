@@ -1,11 +1,13 @@
 //! What a scan is asked for.
 
-use schema::{Predicate, Timestamp};
+use schema::{Predicate, Schema, Timestamp};
 
 /// A scan of one tablet. The default reads all rows of the newest snapshot and gives no column of them (a count).
 #[derive(Clone, Debug, Default)]
 pub struct ScanSpec {
-    /// Columns of the result, in this order, as indexes into the tablet's schema. Repeats are allowed.
+    /// The schema that indexes refer to, which the tablet has or had; `None` for the one it has when the scan is opened.
+    pub schema: Option<Schema>,
+    /// Columns of the result, in this order, as indexes into the schema. Repeats are allowed.
     pub projection: Vec<usize>,
     /// All of them must hold.
     pub predicates: Vec<Predicate>,

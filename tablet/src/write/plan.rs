@@ -1,11 +1,15 @@
 //! What a batch does to each row, decided before anything is written.
 
+use std::collections::HashSet;
+
 use schema::{Cell, Column, OpKind, Ops, Schema};
 
 use super::outcome::{RowError, RowErrorKind, WriteMetrics};
 use super::summary::Summary;
+use crate::layer::{Layers, Place};
+use crate::memory::column::{ColumnBuffer, Layout};
 use crate::memory::index::{KeyIndex, RowId};
-use crate::memory::rows::Rows;
+use crate::memory::rows::MemRows;
 
 /// A row version to append.
 #[derive(Clone, Copy, Debug)]
@@ -13,11 +17,27 @@ pub(crate) struct NewRow {
     /// The operation that gives the cells.
     pub(crate) op: u32,
     /// The version it replaces, which gives the others.
-    pub(crate) base: Option<RowId>,
+    pub(crate) base: Option<Base>,
     /// Whether immutable cells stay as they are although the operation sets them.
     pub(crate) keep_immutable: bool,
     /// At most; what the version will take.
     bytes: u64,
+}
+
+/// A version that is replaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Base {
+    /// In the memrowset, or new in the same batch.
+    Active(RowId),
+    /// Of a layer: its number in [`Plan::copied`].
+    Copied(u32),
+}
+
+/// The version of a key that lives.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Active(RowId),
+    Layer(Place),
 }
 
 /// The effect of a batch.
@@ -25,6 +45,10 @@ pub(crate) struct NewRow {
 pub(crate) struct Plan {
     pub(crate) rows: Vec<NewRow>,
     pub(crate) ended: Vec<RowId>,
+    pub(crate) ended_in_layers: HashSet<Place>,
+    /// The rows of layers that are replaced, in the columns of the schema.
+    pub(crate) copied: Vec<ColumnBuffer>,
+    copied_rows: u32,
     pub(crate) inserted: u64,
     pub(crate) deleted: u64,
     pub(crate) errors: Vec<RowError>,
@@ -35,19 +59,31 @@ pub(crate) struct Plan {
 /// Decides the operations in order. The index is brought up to date on the way: what a later operation of the batch
 /// finds there is what the earlier ones left.
 pub(crate) fn plan(
-    schema: &Schema,
-    stored: &Rows,
+    stored: &MemRows,
+    layers: Layers<'_>,
+    layouts: &[Layout],
     index: &mut KeyIndex,
     ops: &Ops<'_>,
     summaries: Vec<Summary>,
 ) -> Plan {
+    let schema = layers.schema;
     let first_new = stored.next_row();
     let fresh = |(index, column): (usize, &Column)| {
         let default = ops.default_cell(index).value().map_or(0, <[u8]>::len);
         if column.data_type.is_varlen() { default + 4 } else { column.data_type.cell_size() }
     };
     let fresh_bytes = schema.columns().iter().enumerate().map(fresh).sum::<usize>() as u64;
-    let mut planner = Planner { schema, stored, index, ops, first_new, fresh_bytes, plan: Plan::default() };
+    let mut planner = Planner {
+        schema,
+        stored,
+        layers,
+        layouts,
+        index,
+        ops,
+        first_new,
+        fresh_bytes,
+        plan: Plan::default(),
+    };
     let mut cells = (Vec::new(), Vec::new());
     for (number, summary) in summaries.into_iter().enumerate() {
         let number = number as u32;
@@ -64,7 +100,9 @@ pub(crate) fn plan(
 
 struct Planner<'p, 'a> {
     schema: &'p Schema,
-    stored: &'p Rows,
+    stored: &'p MemRows,
+    layers: Layers<'p>,
+    layouts: &'p [Layout],
     index: &'p mut KeyIndex,
     ops: &'p Ops<'a>,
     /// The first row version of this batch.
@@ -121,8 +159,13 @@ impl<'a> Planner<'_, 'a> {
             (OpKind::Delete | OpKind::DeleteIgnore, Some(row)) => {
                 metrics.successful_deletes += 1;
                 self.plan.deleted += 1;
-                self.plan.ended.push(row);
-                self.index.remove(op.hash, row);
+                match row {
+                    Found::Active(row) => {
+                        self.plan.ended.push(row);
+                        self.index.remove(op.hash, row);
+                    }
+                    Found::Layer(place) => drop(self.plan.ended_in_layers.insert(place)),
+                }
             }
             // The decoder lets no other kind into a write.
             (
@@ -138,7 +181,18 @@ impl<'a> Planner<'_, 'a> {
     }
 
     /// The live version of the operation's key.
-    fn find(&self, number: u32, hash: u64, (cells, earlier): &mut Scratch<'a>) -> Option<RowId> {
+    fn find(&self, number: u32, hash: u64, cells: &mut Scratch<'a>) -> Option<Found> {
+        let active = self.find_active(number, hash, cells).map(Found::Active);
+        if active.is_some() || self.layers.layers.is_empty() {
+            return active;
+        }
+        self.ops.read(number as usize, &mut cells.0)?;
+        let key = &cells.0[..self.schema.key_columns()];
+        let lives = |place| !self.plan.ended_in_layers.contains(&place);
+        self.layers.find(hash, key, lives).map(Found::Layer)
+    }
+
+    fn find_active(&self, number: u32, hash: u64, (cells, earlier): &mut Scratch<'a>) -> Option<RowId> {
         let mut read = false;
         self.index.find(hash, |row| {
             if !read {
@@ -174,17 +228,34 @@ impl<'a> Planner<'_, 'a> {
         &mut self,
         number: u32,
         op: &Summary,
-        row: RowId,
+        found: Found,
         keep_immutable: bool,
     ) -> Result<(), RowErrorKind> {
-        let before = match row.checked_sub(self.first_new) {
-            Some(staged) => self.plan.rows[staged as usize].bytes,
-            None => self.stored.row_bytes(row),
+        let content = u64::from(op.content_bytes);
+        let (base, bytes) = match found {
+            Found::Active(row) => {
+                let before = match row.checked_sub(self.first_new) {
+                    Some(staged) => self.plan.rows[staged as usize].bytes,
+                    None => self.stored.row_bytes(row),
+                };
+                let bytes = self.take_memory(before + content)?;
+                self.index.replace(op.hash, row, self.next_row());
+                self.plan.ended.push(row);
+                (Base::Active(row), bytes)
+            }
+            Found::Layer(place) => {
+                let bytes = self.take_memory(self.layers.row_bytes(place, self.layouts) + content)?;
+                if self.plan.copied.is_empty() {
+                    self.plan.copied = self.layouts.iter().map(|layout| ColumnBuffer::new(*layout)).collect();
+                }
+                self.layers.copy(place, &mut self.plan.copied);
+                self.plan.copied_rows += 1;
+                self.index.insert(op.hash, self.next_row());
+                self.plan.ended_in_layers.insert(place);
+                (Base::Copied(self.plan.copied_rows - 1), bytes)
+            }
         };
-        let bytes = self.take_memory(before + u64::from(op.content_bytes))?;
-        self.index.replace(op.hash, row, self.next_row());
-        self.plan.ended.push(row);
-        self.plan.rows.push(NewRow { op: number, base: Some(row), keep_immutable, bytes });
+        self.plan.rows.push(NewRow { op: number, base: Some(base), keep_immutable, bytes });
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn options(schema: Schema) -> TabletOptions {
 
 /// Writes rows made for the tablet's schema.
 pub(crate) fn batch(tablet: &Tablet, rows: &[(OpKind, PartialRow)]) -> Result<WriteOutcome, WriteError> {
-    let schema = tablet.schema();
+    let schema = &tablet.schema();
     let mut encoder = Encoder::new(schema);
     rows.iter().for_each(|(kind, row)| encoder.push(*kind, row).unwrap());
     let (rows, indirect) = encoder.finish();

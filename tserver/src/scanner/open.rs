@@ -26,12 +26,13 @@ pub(crate) fn open(node: &Node, request: &NewScanRequestPb) -> Result<(Arc<Repli
         let text = "Tablet server is quiescing";
         return Err(Fault::new(Code::TabletNotRunning, ErrorCode::ServiceUnavailable, text));
     }
-    let table = tablet.schema();
+    let table = &tablet.schema();
     let columns = projected(request)?;
     let ordered = check_order(request)?;
     let format = format(request, &columns)?;
     let snapshot = snapshot(node, request)?;
     let spec = ScanSpec {
+        schema: Some(table.clone()),
         projection: indexes(&columns, table)?,
         predicates: predicates(request, table)?,
         snapshot,

@@ -1,0 +1,80 @@
+//! Opening scans.
+
+use parking_lot::RwLockReadGuard;
+use schema::Timestamp;
+
+use crate::durability::Durability;
+use crate::scan::filter::Filter;
+use crate::scan::projection::Projection;
+use crate::scan::scanner::Scanner;
+use crate::shape;
+use crate::tablet::Rows;
+use crate::{ScanError, ScanSpec, Tablet};
+
+impl Tablet {
+    /// Opens a scan of one snapshot. `now_micros` is the physical time since the Unix epoch.
+    ///
+    /// # Errors
+    /// A column that is not there, a predicate that does not fit its column, or a snapshot too far ahead.
+    pub fn scan(&self, spec: ScanSpec, now_micros: u64) -> Result<Scanner, ScanError> {
+        let schema = spec.schema.clone().unwrap_or_else(|| self.schema());
+        if let Some(&index) = spec.projection.iter().find(|&&index| index >= schema.len()) {
+            return Err(ScanError::NoSuchColumn { index, columns: schema.len() });
+        }
+        let mut filter = Filter::new(&schema, &spec)?;
+        let mut needed = vec![false; schema.len()];
+        needed[..schema.key_columns()].fill(true);
+        spec.projection.iter().copied().chain(filter.columns()).for_each(|column| needed[column] = true);
+
+        if let Some(at) = spec.snapshot {
+            // Under the lock: a batch that is appended later gets a later timestamp.
+            let rows = self.rows.read();
+            self.clock.update(Timestamp(at.0.saturating_sub(1)), now_micros)?;
+            let appended = Timestamp(rows.last_commit.min(at.0.saturating_sub(1)));
+            drop(rows);
+            if let Some(durability) = &self.durability {
+                durability.wait_for(appended);
+            }
+        }
+        let mut view = Vec::new();
+        {
+            let rows = self.rows_for_reading();
+            let wanted = spec.snapshot.map_or(rows.last_commit + 1, |at| at.0);
+            // What the log does not have yet may never be acknowledged.
+            let logged = self.durability.as_ref().map_or(u64::MAX, Durability::logged_before);
+            let snapshot = wanted.min(logged);
+            filter.snapshot = snapshot;
+            for layer in &rows.layers {
+                layer.view(
+                    snapshot,
+                    &Projection::new(&schema, layer.schema(), |column| needed[column]),
+                    &mut view,
+                );
+            }
+            rows.active.view(
+                snapshot,
+                &Projection::new(&schema, &rows.schema, |column| needed[column]),
+                &mut view,
+            );
+        }
+        let layouts = shape::layouts(&schema);
+        Ok(Scanner::new(schema, layouts, spec.projection, view, filter, spec.limit, spec.ordered))
+    }
+
+    /// A tail that has grown is made a chunk that readers share, unless a writer is at work.
+    fn rows_for_reading(&self) -> RwLockReadGuard<'_, Rows> {
+        let rows = self.rows.read();
+        if !rows.active.worth_sealing() {
+            return rows;
+        }
+        drop(rows);
+        if let Some(mut rows) = self.rows.try_write() {
+            if rows.active.worth_sealing() {
+                rows.active.seal();
+                self.note_bytes(&rows);
+            }
+            return parking_lot::RwLockWriteGuard::downgrade(rows);
+        }
+        self.rows.read()
+    }
+}
