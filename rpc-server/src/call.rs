@@ -17,6 +17,7 @@ use crate::metrics::MethodMetrics;
 use crate::refusal;
 use crate::results::{ResultTracker, StoredAnswer};
 use crate::server::Route;
+use crate::timing::Started;
 
 /// A call of method `M`.
 ///
@@ -202,7 +203,7 @@ pub(crate) struct RawReply {
     /// `None` = noted at the destination, which saves each call of a cheap method from counting up what all reactors count.
     pub(crate) metrics: Option<Arc<MethodMetrics>>,
     /// `None` = its time is not taken.
-    pub(crate) started: Option<Instant>,
+    pub(crate) started: Option<Started>,
     pub(crate) method: &'static str,
 }
 
@@ -242,7 +243,7 @@ impl RawReply {
         if responder.is_some() {
             let noted = || self.destination.note::<Route>().map(Route::metrics);
             if let Some(metrics) = self.metrics.as_deref().or_else(noted) {
-                metrics.record(self.started.map(|started| started.elapsed()), failed);
+                metrics.record(self.started.as_ref(), failed, &self.destination);
             }
         }
         responder

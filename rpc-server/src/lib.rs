@@ -18,6 +18,10 @@
 //! its service's [`queue`] for a thread, where calls that are too late or too many are refused. Then: required fields and
 //! parsing, [`authz`], exactly-once [`results`], the handler. A handler that panics fails its own call only.
 //!
+//! What goes on in a server can be read in its process at any time: [`Server::services`], [`Server::methods`] with their
+//! counters, histograms and sampled calls, [`Server::calls_in_flight`], and connections and load by [`Server::reactors`]. Kudu
+//! has no call for it either; its HTTP pages show the same.
+//!
 //! What it is not: a client (`rpc-core` has it), an async framework (handlers are plain functions that answer now or later), or
 //! an HTTP server. It needs a Unix system; abstract socket names need Linux.
 #![forbid(unsafe_code)]
@@ -26,17 +30,22 @@ mod acceptor;
 mod answers;
 pub mod authz;
 mod call;
+mod introspect;
 pub mod metrics;
+mod pace;
 pub mod queue;
 mod refusal;
 pub mod results;
+pub mod rpcz;
 mod server;
 mod service;
+mod timing;
 mod worker;
 
 pub use acceptor::BindError;
 pub use answers::Answers;
 pub use call::{Arrival, Call, Reply};
+pub use introspect::{MethodStats, ServiceStats};
 pub use rpc_core::reactor::ServerOptions;
 pub use server::{Server, ServerBuilder};
 pub use service::{Service, ServiceBuilder};

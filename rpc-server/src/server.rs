@@ -22,7 +22,7 @@ use crate::worker::Pool;
 
 /// A running server. Dropping it shuts it down.
 pub struct Server {
-    dispatch: Arc<Dispatch>,
+    pub(crate) dispatch: Arc<Dispatch>,
     reactors: Arc<ReactorPool>,
     acceptor: Mutex<Option<Acceptor>>,
     addresses: Vec<SockAddr>,
@@ -83,13 +83,7 @@ impl Server {
         Answers(Arc::clone(&self.dispatch.shared.tracker))
     }
 
-    /// Counters of one method; `None` if it is not registered.
-    pub fn method_metrics(&self, service: &str, method: &str) -> Option<Arc<MethodMetrics>> {
-        let services = self.dispatch.services.load();
-        services.get(service)?.service.methods.get(method).map(|entry| Arc::clone(&entry.metrics))
-    }
-
-    /// The reactors, for their statistics.
+    /// The reactors, for their statistics and those of their connections.
     pub fn reactors(&self) -> &ReactorPool {
         &self.reactors
     }
@@ -226,7 +220,7 @@ impl ServerBuilder {
 
 /// Routes calls; runs on the reactors.
 pub(crate) struct Dispatch {
-    services: ArcSwap<HashMap<&'static str, Arc<Registered>>>,
+    pub(crate) services: ArcSwap<HashMap<&'static str, Arc<Registered>>>,
     phase: AtomicU8,
     /// Counts the registrations; what is noted under an older one is not believed.
     generation: AtomicU64,
@@ -235,10 +229,10 @@ pub(crate) struct Dispatch {
     shared: Arc<Shared>,
 }
 
-struct Registered {
-    service: Service,
+pub(crate) struct Registered {
+    pub(crate) service: Service,
     /// `None` if all methods are cheap.
-    pool: Option<Pool>,
+    pub(crate) pool: Option<Pool>,
 }
 
 impl Dispatch {
@@ -336,7 +330,7 @@ impl Dispatch {
         match &route.registered.pool {
             Some(pool) if !route.entry.cheap => pool.submit(call, Arc::clone(&route.entry)),
             _ if noted => route.entry.run_noted(call, &self.shared),
-            _ => route.entry.run(call, &self.shared),
+            _ => route.entry.run(call, &self.shared, Instant::now()),
         }
     }
 }

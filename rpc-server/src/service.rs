@@ -14,6 +14,7 @@ use crate::call::{Arrival, Call, RawReply, SharedTracker};
 use crate::metrics::{MethodMetrics, ServerMetrics, count};
 use crate::refusal;
 use crate::results::{CallKey, Start};
+use crate::timing::Started;
 
 /// A named set of methods, ready to be registered at a [`Server`](crate::Server).
 pub struct Service {
@@ -38,10 +39,10 @@ pub(crate) struct Entry {
 }
 
 /// As [`Run`], for a call that may be left to it: false = it is.
-type RunSmall = Box<dyn Fn(&SmallCall<'_>, &Shared, Option<Instant>) -> bool + Send + Sync>;
+type RunSmall = Box<dyn Fn(&SmallCall<'_>, &Shared, Option<Started>) -> bool + Send + Sync>;
 
 /// A handler with all that comes before it.
-type Run = Box<dyn Fn(InboundCall, &Shared, Option<Arc<MethodMetrics>>, Option<Instant>) + Send + Sync>;
+type Run = Box<dyn Fn(InboundCall, &Shared, Option<Arc<MethodMetrics>>, Option<Started>) + Send + Sync>;
 
 /// What all calls of a server share.
 pub(crate) struct Shared {
@@ -122,7 +123,8 @@ impl ServiceBuilder {
         let run_small = Box::new(move |call: &SmallCall<'_>, shared: &Shared, started| {
             open_small::<M>(call, shared, started).map(&*small).is_some()
         });
-        let entry = Entry { cheap, metrics: Arc::default(), run, run_small };
+        let metrics = Arc::new(MethodMetrics::new(Instant::now()));
+        let entry = Entry { cheap, metrics, run, run_small };
         let before = self.service.methods.insert(M::NAME, Arc::new(entry));
         assert!(before.is_none(), "{}.{} was added twice", M::SERVICE, M::NAME);
         self
@@ -135,19 +137,23 @@ impl ServiceBuilder {
 }
 
 impl Entry {
-    /// Runs `call` here and now, up to the end of the handler.
-    pub(crate) fn run(&self, call: InboundCall, shared: &Shared) {
-        (self.run)(call, shared, Some(Arc::clone(&self.metrics)), Some(Instant::now()));
+    /// Runs `call` here, up to the end of the handler, and takes its time, which begins `now`.
+    pub(crate) fn run(&self, call: InboundCall, shared: &Shared, now: Instant) {
+        let started = Started::new(now, call.received, call.timeout);
+        (self.run)(call, shared, Some(Arc::clone(&self.metrics)), Some(started));
     }
 
     /// As [`run_noted`](Self::run_noted); false = the call was not taken.
     pub(crate) fn run_small(&self, call: &SmallCall<'_>, shared: &Shared) -> bool {
-        (self.run_small)(call, shared, self.metrics.is_sample().then(Instant::now))
+        let started = || Started::new(Instant::now(), call.received, call.timeout);
+        (self.run_small)(call, shared, self.metrics.is_sample().then(started))
     }
 
-    /// As [`run`](Self::run), for a cheap method that is noted at its destination.
+    /// As [`run`](Self::run), for a cheap method that is noted at its destination: few have their time taken.
     pub(crate) fn run_noted(&self, call: InboundCall, shared: &Shared) {
-        (self.run)(call, shared, None, self.metrics.is_sample().then(Instant::now));
+        let started = || Started::new(Instant::now(), call.received, call.timeout);
+        let started = self.metrics.is_sample().then(started);
+        (self.run)(call, shared, None, started);
     }
 }
 
@@ -156,7 +162,7 @@ fn open<M: Method>(
     call: InboundCall,
     shared: &Shared,
     metrics: Option<Arc<MethodMetrics>>,
-    started: Option<Instant>,
+    started: Option<Started>,
 ) -> Option<Call<M>> {
     let (mut request, responder) = call.split();
     let destination = &request.destination;
@@ -225,7 +231,7 @@ fn open<M: Method>(
 }
 
 /// As [`open`], for calls in which nothing is unusual; what is wrong with others, `open` says.
-fn open_small<M: Method>(call: &SmallCall<'_>, shared: &Shared, started: Option<Instant>) -> Option<Call<M>> {
+fn open_small<M: Method>(call: &SmallCall<'_>, shared: &Shared, started: Option<Started>) -> Option<Call<M>> {
     proto::required::check(M::REQUEST, call.body).ok()?;
     let message = M::Request::decode(call.body).ok()?;
     let connection = call.destination.connection();

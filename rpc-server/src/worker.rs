@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use rpc_core::InboundCall;
 
 use crate::metrics::count;
+use crate::pace::is_too_late;
 use crate::queue::{DeadlineQueue, Put, Take};
 use crate::refusal;
 use crate::service::{Entry, Shared};
@@ -88,6 +89,7 @@ impl Pool {
             Put::Refused(job) => {
                 let capacity = state.queue.capacity();
                 drop(state);
+                job.entry.metrics.count_rejected();
                 count(&self.inner.shared.metrics.queue_overflow);
                 let error = refusal::queue_full(&job.call, capacity);
                 job.call.split().1.fail(error);
@@ -97,6 +99,11 @@ impl Pool {
                 job.call.split().1.fail(refusal::shutting_down());
             }
         }
+    }
+
+    /// How many calls wait.
+    pub(crate) fn queued(&self) -> usize {
+        self.inner.state.lock().queue.len()
     }
 
     /// Answers all queued calls with FATAL_SERVER_SHUTTING_DOWN and waits for the running ones. May be called twice.
@@ -135,26 +142,29 @@ impl Drop for Pool {
 
 impl Inner {
     fn work(&self, worker: usize) {
-        while let Some(job) = self.next(worker) {
-            // Answers to calls nobody waits for are not worth their work.
-            if job.call.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+        while let Some((job, others_wait)) = self.next(worker) {
+            let now = Instant::now();
+            let metrics = &job.entry.metrics;
+            if is_too_late(job.call.deadline(), now, || metrics.likely_run(now), others_wait) {
                 count(&self.shared.metrics.timed_out_in_queue);
+                metrics.count_timed_out();
                 job.call.split().1.fail(refusal::too_late());
             } else {
-                job.entry.run(job.call, &self.shared);
+                job.entry.run(job.call, &self.shared, now);
             }
         }
     }
 
-    fn next(&self, worker: usize) -> Option<Job> {
+    /// The next job, and whether others wait behind it.
+    fn next(&self, worker: usize) -> Option<(Job, bool)> {
         let mut state = self.state.lock();
         match state.queue.take(worker) {
-            Take::Item(job) => Some(job),
+            Take::Item(job) => Some((job, !state.queue.is_empty())),
             Take::Closed => None,
             Take::Idle => loop {
                 self.wake.get(worker)?.wait(&mut state);
                 if let Some(job) = state.handed.get_mut(worker)?.take() {
-                    return Some(job);
+                    return Some((job, false));
                 }
                 if state.closed {
                     return None;

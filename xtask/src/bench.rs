@@ -1,8 +1,13 @@
 //! `cargo xtask bench`: what is measured, each figure from several samples.
 
+mod balance;
+mod connections;
 mod insert;
+mod overload;
+mod payload;
 mod rpc;
 mod scan;
+mod serve;
 mod side;
 mod start;
 
@@ -19,6 +24,17 @@ pub(crate) enum Bench {
     Start(start::Start),
     /// The RPC stack against Kudu's rpc-bench, or any Kudu server under the same load.
     Rpc(rpc::Rpc),
+    /// How evenly connections fall on reactors.
+    Balance(balance::Balance),
+    /// What an idle connection costs, and what making one does.
+    Connections(connections::Connections),
+    /// More calls than a server can run.
+    Overload(overload::Overload),
+    /// Calls that carry kilobytes and megabytes.
+    Payload(payload::Payload),
+    /// What the other benchmarks start in a process of its own.
+    #[command(hide = true)]
+    Serve(serve::Serve),
     /// What a scanned row costs client and server, ours beside Kudu's.
     Scan(scan::Scan),
     /// What an inserted row costs the server, and its memory, ours beside Kudu's.
@@ -30,6 +46,11 @@ impl Bench {
         match self {
             Bench::Start(command) => command.run(),
             Bench::Rpc(command) => command.run(),
+            Bench::Balance(command) => command.run(),
+            Bench::Connections(command) => command.run(),
+            Bench::Overload(command) => command.run(),
+            Bench::Payload(command) => command.run(),
+            Bench::Serve(command) => command.run(),
             Bench::Scan(command) => command.run(),
             Bench::Insert(command) => command.run(),
         }

@@ -1,4 +1,4 @@
-//! Three ways to hash an address. Our own servers place connections by load and need none of them.
+//! Three ways to hash an address. Our own servers place connections by load, and take [`sip`] among equals.
 //!
 //! * [`jenkins`]: 32 bits, mixes first the IP and then the port, as the seed of this project introduced it.
 //! * [`city`]: what Kudu 1.13 and later use; needed to predict where a real server puts a connection.

@@ -36,4 +36,4 @@ pub use body::Body;
 pub use client::{ClientConnection, ClientEvent, ConnectionFault, OutboundCall, Unfinished};
 pub use options::{ClientOptions, ServerOptions};
 pub(crate) use server::Usual;
-pub use server::{CloseReason, ServerConnection, ServerEvent, ServerRequest};
+pub use server::{CallInFlight, CloseReason, ServerConnection, ServerEvent, ServerRequest};

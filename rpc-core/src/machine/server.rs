@@ -1,4 +1,5 @@
-use std::collections::{HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,6 +47,20 @@ pub struct ServerRequest {
     pub extras: Option<Box<Extras>>,
 }
 
+/// A call that waits for its answer.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CallInFlight {
+    /// Chosen by the client.
+    pub call_id: i32,
+    /// Connection, service and method.
+    pub destination: Arc<Destination>,
+    /// When its last byte was read.
+    pub received: Instant,
+    /// What was left of the client's deadline then; `None` = it waits for ever.
+    pub timeout: Option<Duration>,
+}
+
 /// Why a connection is to be closed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -81,7 +96,7 @@ pub struct ServerConnection {
     inbox: Inbox,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
-    in_flight: HashSet<i32, foldhash::fast::RandomState>,
+    in_flight: HashMap<i32, CallInFlight, foldhash::fast::RandomState>,
     /// Without a user until negotiation is over.
     info: Arc<ConnectionInfo>,
     destinations: Destinations,
@@ -115,7 +130,7 @@ impl ServerConnection {
             stage: Stage::Preface(negotiation, deadline),
             outbox: Outbox::default(),
             events: VecDeque::new(),
-            in_flight: HashSet::default(),
+            in_flight: HashMap::default(),
             info: Arc::new(info),
             destinations: Destinations::default(),
             partial_input: false,
@@ -171,27 +186,22 @@ impl ServerConnection {
     fn take_request(&mut self, frame: Incoming) -> Result<(), CloseReason> {
         if let Some(usual) = self.destinations.usual(frame.header()) {
             let (call_id, timeout, destination) = usual;
-            if !self.in_flight.insert(call_id) {
-                return Err(CloseReason::DuplicateCallId(call_id));
-            }
-            let request = ServerRequest {
-                call_id,
-                destination: Arc::clone(destination),
-                timeout,
-                body: frame.into_body(),
-                extras: None,
-            };
+            let destination = Arc::clone(destination);
+            self.start(call_id, &destination, timeout)?;
+            let request =
+                ServerRequest { call_id, destination, timeout, body: frame.into_body(), extras: None };
             self.events.push_back(ServerEvent::Request(request));
             return Ok(());
         }
         let header = RequestHeader::decode(frame.header()).map_err(FrameError::from)?;
         let (service, method) = header.method.ok_or(FrameError::NoMethod)?;
         let call_id = header.call_id;
-        if !self.in_flight.insert(call_id) {
+        if self.in_flight.contains_key(&call_id) {
             return Err(CloseReason::DuplicateCallId(call_id));
         }
         let timeout = header.timeout_millis.and_then(to_timeout);
         let destination = self.destinations.get(&self.info, service, method);
+        self.start(call_id, &destination, timeout)?;
         let request_id = header.request_id.map(|id| id.to_owned());
         let RequestHeader { required_feature_flags: required_features, sidecar_offsets, .. } = header;
         let (body, sidecars) = frame.split(&sidecar_offsets)?;
@@ -215,15 +225,31 @@ impl ServerConnection {
             return None;
         }
         let (call_id, timeout, destination) = self.destinations.usual(header)?;
-        if !self.in_flight.is_empty() && self.in_flight.contains(&call_id) {
+        if !self.in_flight.is_empty() && self.in_flight.contains_key(&call_id) {
             return None;
         }
         Some(Usual { call_id, timeout, destination, body, len })
     }
 
     /// A call that was found by [`usual`](Self::usual) is in flight now.
-    pub(crate) fn begin(&mut self, call_id: i32) {
-        self.in_flight.insert(call_id);
+    pub(crate) fn begin(&mut self, call: CallInFlight) {
+        self.in_flight.insert(call.call_id, call);
+    }
+
+    fn start(
+        &mut self,
+        call_id: i32,
+        destination: &Arc<Destination>,
+        timeout: Option<Duration>,
+    ) -> Result<(), CloseReason> {
+        match self.in_flight.entry(call_id) {
+            Entry::Occupied(_) => Err(CloseReason::DuplicateCallId(call_id)),
+            Entry::Vacant(place) => {
+                let destination = Arc::clone(destination);
+                place.insert(CallInFlight { call_id, destination, received: self.last_activity, timeout });
+                Ok(())
+            }
+        }
     }
 
     /// Where to read the next bytes of a big frame to, when the read buffer is empty; then call
@@ -244,7 +270,7 @@ impl ServerConnection {
 
     /// Queues the answer of a call in flight; ignored if there is none of that id.
     pub fn respond(&mut self, call_id: i32, answer: &Answer) {
-        if !self.in_flight.remove(&call_id) {
+        if self.in_flight.remove(&call_id).is_none() {
             return;
         }
         let pushed = match answer {
@@ -334,6 +360,11 @@ impl ServerConnection {
     /// Set = send what is left to be sent (negotiation has last words, earlier calls have answers), and close.
     pub fn closing(&self) -> Option<&CloseReason> {
         self.closing.as_ref()
+    }
+
+    /// The calls that are not yet answered, in no order.
+    pub fn calls(&self) -> impl Iterator<Item = &CallInFlight> {
+        self.in_flight.values()
     }
 
     /// How many calls are not yet answered.

@@ -149,6 +149,7 @@ impl Connection {
                     if let Some(at) = machine.poll_timeout() {
                         arm(&mut self.timer, &mut self.armed, at, cx);
                     }
+                    sys::give_back(&mut self.buffer);
                     if self.link.commands.rest(cx) {
                         return Poll::Pending;
                     }

@@ -13,6 +13,7 @@ use net_addr::SockAddr;
 use socket2::Socket;
 use tokio::time::Sleep;
 
+use super::in_flight::{Asker, Question};
 use super::mailbox::Mailbox;
 use super::sys::{self, Stream};
 use super::turn::{self, Answers, Turn};
@@ -20,7 +21,9 @@ use super::{ConnectionStats, ReactorState};
 use crate::call::{
     Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink, SmallCall,
 };
-use crate::machine::{CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest, Usual};
+use crate::machine::{
+    CallInFlight, CloseReason, ServerConnection, ServerEvent, ServerOptions, ServerRequest, Usual,
+};
 
 /// What responders and the pool see of a connection.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub(crate) struct Shared {
     peer: SockAddr,
     answers: Mailbox<(i32, Answer)>,
     stopping: AtomicBool,
+    question: Question,
     info: OnceLock<Arc<ConnectionInfo>>,
     calls: AtomicU64,
     in_flight: AtomicUsize,
@@ -43,6 +47,7 @@ impl Shared {
             peer,
             answers: Mailbox::new(),
             stopping: AtomicBool::new(false),
+            question: Question::default(),
             info: OnceLock::new(),
             calls: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
@@ -52,6 +57,16 @@ impl Shared {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.answers.wake();
+    }
+
+    /// Has the task tell its calls in flight; false = there were none when it last came to rest.
+    pub(crate) fn ask(&self, ask: impl FnOnce() -> Asker) -> bool {
+        let some = self.in_flight.load(Ordering::Relaxed) > 0;
+        if some {
+            self.question.put(ask());
+            self.answers.wake();
+        }
+        some
     }
 
     pub(crate) fn stats(&self) -> ConnectionStats {
@@ -181,6 +196,7 @@ impl Connection {
             if let Some(end) = self.end(now) {
                 return Poll::Ready(end);
             }
+            self.shared.question.answer(|| (self.shared.id, self.machine.calls().cloned().collect()));
             match self.read(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(End::Eof),
                 Poll::Ready(Ok(_)) => {
@@ -191,6 +207,7 @@ impl Connection {
                 Poll::Pending => {
                     self.shared.in_flight.store(self.machine.calls_in_flight(), Ordering::Relaxed);
                     self.arm(cx);
+                    sys::give_back(&mut self.buffer);
                     if self.shared.answers.rest(cx) {
                         return Poll::Pending;
                     }
@@ -283,7 +300,8 @@ impl Connection {
             taken += len;
             self.count_call();
             if !turn.has_frame(call_id) {
-                self.machine.begin(call_id);
+                let destination = Arc::clone(destination);
+                self.machine.begin(CallInFlight { call_id, destination, received, timeout });
             }
         }
         taken
@@ -352,6 +370,7 @@ impl Future for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         drop(self.shared.answers.close());
+        self.shared.question.answer(|| (self.shared.id, Vec::new()));
         self.reactor.forget(self.shared.id);
     }
 }

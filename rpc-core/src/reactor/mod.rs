@@ -5,6 +5,8 @@
 //! spot never leave the reactor's thread.
 
 mod connection;
+mod in_flight;
+mod load;
 pub(crate) mod mailbox;
 mod placement;
 pub(crate) mod sys;
@@ -15,18 +17,22 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net_addr::SockAddr;
+use net_addr::hash::sip::SipKey;
 use parking_lot::Mutex;
 use socket2::Socket;
 use tokio::runtime;
 use tokio::sync::Notify;
 
-pub use crate::machine::ServerOptions;
+pub use crate::machine::{CallInFlight, ServerOptions};
+pub use hdrhistogram::Histogram;
+pub use in_flight::CallsInFlight;
 
 use crate::call::{ConnectionInfo, InboundHandler};
 use connection::{Accepted, Connection, Shared};
+use load::LoadMeter;
 use placement::Placement;
 
 /// The reactors of a server. Dropping it shuts it down.
@@ -46,12 +52,13 @@ struct Reactor {
 }
 
 /// What a reactor's connections share with the pool.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ReactorState {
     connections: AtomicUsize,
     accepted: AtomicU64,
     calls: AtomicU64,
     live: Mutex<HashMap<u64, Arc<Shared>>>,
+    load: LoadMeter,
     stop: Notify,
     emptied: Notify,
 }
@@ -84,6 +91,17 @@ pub struct ReactorStats {
     pub rests: u64,
 }
 
+/// How busy one reactor was since its start, as Kudu tells it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReactorLoad {
+    /// Kudu's `reactor_load_percent`: for each tenth of a second the share of it in which the reactor did not wait, 0 to
+    /// 100. Tenths between two wake-ups that were looked at get their mean.
+    pub load_percent: Histogram<u64>,
+    /// Kudu's `reactor_active_latency_us`: for each wake-up the time from it to the next rest, in microseconds.
+    pub active_latency_us: Histogram<u64>,
+}
+
 /// Figures of one connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -110,7 +128,7 @@ impl ReactorPool {
     pub fn start(name: &str, reactors: usize) -> io::Result<Self> {
         let mut pool = Self {
             reactors: Vec::new(),
-            placement: Mutex::new(Placement::default()),
+            placement: Mutex::new(Placement::new(SipKey::random())),
             next_id: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         };
@@ -138,7 +156,7 @@ impl ReactorPool {
         let local = address(&socket.local_addr()?)?;
         sys::set_no_delay(&socket, &peer)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (index, reactor) = self.place();
+        let (index, reactor) = self.place(&peer, id);
         let shared = Arc::new(Shared::new(id, index, peer.clone()));
         reactor.state.live.lock().insert(id, shared.clone());
         reactor.state.accepted.fetch_add(1, Ordering::Relaxed);
@@ -153,10 +171,10 @@ impl ReactorPool {
         Ok(())
     }
 
-    fn place(&self) -> (usize, &Reactor) {
-        let mut placement = self.placement.lock();
+    fn place(&self, peer: &SockAddr, id: u64) -> (usize, &Reactor) {
+        let placement = self.placement.lock();
         let loads = self.reactors.iter().map(|reactor| reactor.state.connections.load(Ordering::SeqCst));
-        let index = placement.pick(loads);
+        let index = placement.pick(&loads.collect::<Vec<_>>(), peer, id);
         let reactor = &self.reactors[index];
         // Counted under the lock, so that two acceptors at once do not pick the same empty reactor.
         reactor.state.connections.fetch_add(1, Ordering::SeqCst);
@@ -184,6 +202,21 @@ impl ReactorPool {
         }
         stats.connections.sort_by_key(|connection| connection.id);
         stats
+    }
+
+    /// How busy each reactor was since the start, by index.
+    pub fn load(&self) -> Vec<ReactorLoad> {
+        let busy = |reactor: &Reactor| reactor.runtime.metrics().worker_total_busy_duration(0);
+        self.reactors.iter().map(|reactor| reactor.state.load.read(busy(reactor), Instant::now())).collect()
+    }
+
+    /// The calls that are not yet answered. Each connection that has some is asked; `patience` bounds the wait for all
+    /// answers together. Calls that are answered by their handler on the reactor are never seen: it tells after them.
+    ///
+    /// Called on a reactor, it hears nothing of that reactor's connections.
+    pub fn calls_in_flight(&self, patience: Duration) -> CallsInFlight {
+        let live = self.reactors.iter().map(|reactor| reactor.state.live.lock().values().cloned().collect());
+        in_flight::ask(live.flat_map(|shared: Vec<Arc<Shared>>| shared), patience)
     }
 
     /// Stops: nothing more is read; calls in progress may still be answered and peers read their answers, for
@@ -216,12 +249,18 @@ impl Drop for ReactorPool {
 
 impl Reactor {
     fn start(name: String) -> io::Result<Self> {
-        let state = Arc::new(ReactorState::default());
+        let state = Arc::new(ReactorState::new());
         let (started, start) = mpsc::channel();
         let body = {
             let state = state.clone();
             move || {
-                let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+                let woken = state.clone();
+                let woke = move || {
+                    let busy = runtime::Handle::current().metrics().worker_total_busy_duration(0);
+                    woken.load.woke(busy, Instant::now);
+                };
+                let mut runtime = runtime::Builder::new_current_thread();
+                let runtime = match runtime.enable_all().on_thread_unpark(woke).build() {
                     Ok(runtime) => runtime,
                     Err(error) => return drop(started.send(Err(error))),
                 };
@@ -238,6 +277,18 @@ impl Reactor {
 }
 
 impl ReactorState {
+    fn new() -> Self {
+        Self {
+            connections: AtomicUsize::new(0),
+            accepted: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            live: Mutex::default(),
+            load: LoadMeter::new(Instant::now()),
+            stop: Notify::new(),
+            emptied: Notify::new(),
+        }
+    }
+
     async fn run(&self) {
         self.stop.notified().await;
         // Each connection ends itself by its drain timeout.

@@ -1,5 +1,6 @@
 //! One socket, TCP or unix, on a tokio runtime: the only code that moves bytes.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::task::{Context, Poll, ready};
@@ -42,7 +43,8 @@ impl Stream {
         }
     }
 
-    /// Appends what there is to `buffer`; 0 = end of stream.
+    /// Appends what there is to `buffer`; 0 = end of stream. A buffer without memory gets some only when there is something
+    /// to read; [`give_back`] takes it off again.
     pub(crate) fn poll_read_buffer(
         &mut self,
         cx: &mut Context<'_>,
@@ -50,6 +52,9 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.fd.poll_read_ready(cx))?;
+            if buffer.capacity() == 0 {
+                *buffer = SPARE.take();
+            }
             match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
                 Ok((count, drained)) => {
                     if drained && count > 0 {
@@ -130,6 +135,18 @@ impl Stream {
         // Fails only if the peer is gone, and then there is nobody to tell.
         let _ = self.socket().shutdown(Shutdown::Write);
     }
+}
+
+/// Leaves the memory of an empty buffer to the next connection of this thread that has something to read: most
+/// connections are idle, and those that are not find a buffer that is in the cache.
+pub(crate) fn give_back(buffer: &mut BytesMut) {
+    if buffer.is_empty() && buffer.capacity() > 0 {
+        SPARE.set(std::mem::take(buffer));
+    }
+}
+
+thread_local! {
+    static SPARE: Cell<BytesMut> = Cell::default();
 }
 
 #[allow(unsafe_code)]

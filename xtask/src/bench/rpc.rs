@@ -1,9 +1,10 @@
 //! `cargo xtask bench rpc`: Kudu's rpc-bench against our own RPC stack, and any Kudu server under the same load.
 
-mod calculator;
-mod load;
+pub(super) mod calculator;
+mod histograms;
+pub(super) mod load;
 mod own;
-mod service;
+pub(super) mod service;
 mod target;
 mod usage;
 mod versus;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rpc_core::{Messenger, Method, Proxy};
 
 /// What is called, and how the answers are checked.
-pub(super) trait Work: Send + Sync + 'static {
+pub(in crate::bench) trait Work: Send + Sync + 'static {
     type Method: Method;
     /// The `number`-th request of a caller.
     fn request(&self, number: u32) -> <Self::Method as Method>::Request;
@@ -27,18 +27,18 @@ pub(super) trait Work: Send + Sync + 'static {
 
 /// How much of it.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
-    pub(super) remote: SockAddr,
+pub(in crate::bench) struct Shape {
+    pub(in crate::bench) remote: SockAddr,
     /// OS threads, each with a messenger and a runtime.
-    pub(super) threads: usize,
+    pub(in crate::bench) threads: usize,
     /// Connections, dealt to the threads in turn.
-    pub(super) connections: usize,
+    pub(in crate::bench) connections: usize,
     /// Calls in flight, dealt to the connections in turn.
-    pub(super) calls: usize,
+    pub(in crate::bench) calls: usize,
 }
 
 /// Callers at work.
-pub(super) struct Load {
+pub(in crate::bench) struct Load {
     threads: Vec<JoinHandle<Result<()>>>,
     shared: Arc<Shared>,
 }
@@ -57,7 +57,7 @@ struct Counter(AtomicU64);
 
 impl Load {
     /// Starts the callers.
-    pub(super) fn start<W: Work>(shape: &Shape, work: Arc<W>) -> Result<Load> {
+    pub(in crate::bench) fn start<W: Work>(shape: &Shape, work: Arc<W>) -> Result<Load> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             counters: (0..shape.threads).map(|_| Counter::default()).collect(),
@@ -81,12 +81,12 @@ impl Load {
     }
 
     /// Calls answered so far.
-    pub(super) fn answered(&self) -> u64 {
+    pub(in crate::bench) fn answered(&self) -> u64 {
         self.shared.counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
     }
 
     /// Sampled latencies since the last time, in nanoseconds.
-    pub(super) fn take_latencies(&self) -> Histogram<u64> {
+    pub(in crate::bench) fn take_latencies(&self) -> Histogram<u64> {
         let mut latencies = self.shared.latencies.lock();
         let taken = latencies.clone();
         latencies.reset();
@@ -94,7 +94,7 @@ impl Load {
     }
 
     /// Ends the callers; an error if any call failed or was answered wrongly.
-    pub(super) fn stop(self) -> Result<()> {
+    pub(in crate::bench) fn stop(self) -> Result<()> {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().map_err(|_| anyhow!("a client thread panicked"))??;

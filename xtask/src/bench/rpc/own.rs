@@ -1,13 +1,14 @@
 //! Both sides in one process, as rpc-bench has it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use xtask::figures::Figures;
 use xtask::report;
 
+use super::histograms::Before;
 use super::load::{Load, Shape, Work};
 use super::service::{self, Block, Payload, Sum};
 use super::usage::{self, Usage};
@@ -49,8 +50,7 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
     load.take_latencies();
 
     let mut samples = Samples::default();
-    let reactors = server.reactors().stats().reactors;
-    let started = Instant::now();
+    let histograms = Before::look(&server);
     let mut before = (Usage::now()?, load.answered());
     for _ in 0..setting.seconds.max(1) {
         std::thread::sleep(Duration::from_secs(1));
@@ -59,8 +59,7 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
         before = after;
     }
     let latencies = load.take_latencies();
-    let elapsed = started.elapsed();
-    let reactors = (reactors, server.reactors().stats().reactors);
+    let histograms = histograms.since(&server);
     // Apart, since counting makes each system call a little dearer.
     samples.system_calls.extend(usage::system_calls(COUNTED, || load.answered()));
     load.stop()?;
@@ -74,13 +73,7 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
         }
     }
     print(setting, &figures);
-    println!("Reactors, by index: load of each, mean time from wake-up to rest");
-    for (before, after) in reactors.0.iter().zip(&reactors.1) {
-        let busy = after.busy.saturating_sub(before.busy);
-        let rests = u32::try_from(after.rests - before.rests).unwrap_or(u32::MAX);
-        let load = busy.as_secs_f64() * 100.0 / elapsed.as_secs_f64();
-        println!("    {load:5.1} %   {:?}", busy.checked_div(rests).unwrap_or_default());
-    }
+    println!("\n{histograms}");
     Ok(figures)
 }
 

@@ -13,15 +13,15 @@ use super::load::Work;
 
 /// The server of the benchmark.
 #[derive(Debug, Clone)]
-pub(super) struct Options {
-    pub(super) reactors: usize,
-    pub(super) workers: usize,
-    pub(super) unix: bool,
+pub(in crate::bench) struct Options {
+    pub(in crate::bench) reactors: usize,
+    pub(in crate::bench) workers: usize,
+    pub(in crate::bench) unix: bool,
     /// Hand calls to the workers, though they are cheap.
-    pub(super) queued: bool,
+    pub(in crate::bench) queued: bool,
 }
 
-pub(super) fn start(options: &Options) -> Result<Server> {
+pub(in crate::bench) fn start(options: &Options) -> Result<Server> {
     let service = Service::builder(SERVICE).threads(options.workers).queue_length(10_000);
     let service = add(service, options.queued, |call: Call<Add>| {
         let request = call.request();
@@ -60,7 +60,7 @@ fn add<M: Method>(
 }
 
 /// rpc-bench's own call.
-pub(super) struct Sum;
+pub(in crate::bench) struct Sum;
 
 impl Work for Sum {
     type Method = Add;
@@ -75,7 +75,7 @@ impl Work for Sum {
 }
 
 /// Bytes there and back.
-pub(super) struct Payload(pub(super) Bytes);
+pub(in crate::bench) struct Payload(pub(in crate::bench) Bytes);
 
 impl Work for Payload {
     type Method = Echo;
@@ -90,13 +90,13 @@ impl Work for Payload {
 }
 
 /// Bytes there, as a sidecar, and their checksum back.
-pub(super) struct Block {
+pub(in crate::bench) struct Block {
     bytes: Bytes,
     crc32: u32,
 }
 
 impl Block {
-    pub(super) fn new(bytes: Bytes) -> Self {
+    pub(in crate::bench) fn new(bytes: Bytes) -> Self {
         let crc32 = crc32fast::hash(&bytes);
         Self { bytes, crc32 }
     }
