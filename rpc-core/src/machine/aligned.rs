@@ -5,6 +5,10 @@ use bytes::Bytes;
 /// 64: a cache line, and what Arrow asks for.
 pub(crate) const ALIGNMENT: usize = 64;
 
+/// By how much a full buffer grows: what was filled is copied, and new memory is cleared, so not too often; and bytes that never come
+/// must not cost a multiple of those that came.
+const GROWTH: usize = 4;
+
 /// A buffer that is filled from front to back. It takes memory as bytes arrive, so that a length which a peer only
 /// claims costs little.
 #[derive(Debug)]
@@ -31,7 +35,7 @@ impl AlignedBuffer {
         let size = self.data.len().saturating_sub(self.start);
         let size = size.min(self.len);
         if self.filled >= size && size < self.len {
-            self.allocate(self.len.min(size.saturating_mul(2).max(self.eager)));
+            self.allocate(self.len.min(size.saturating_mul(GROWTH).max(self.eager)));
         }
         let from = self.start.saturating_add(self.filled);
         let to = self.start.saturating_add(self.len).min(self.data.len());
