@@ -23,6 +23,7 @@ pub(super) fn run(kit: &Kit, servers: Servers) -> Result<()> {
     let mut suite = Suite::new(kit);
     faulty_master(kit, &mut suite)?;
     behind_a_forwarder(kit, servers, &mut suite)?;
+    full_queue(kit, servers, &mut suite)?;
     suite.finish()
 }
 
@@ -63,6 +64,25 @@ fn behind_a_forwarder(kit: &Kit, servers: Servers, suite: &mut Suite<'_>) -> Res
     let run = suite.kudu(&["perf", "loadgen", &master, "--num_rows_per_thread=20000", "--run_scan"])?;
     let verdict = run.shows(&["rows total: 40000"]).and_then(|()| carried(&forwarder));
     suite.record("faults::loadgen_works_through_a_forwarder", &run, verdict);
+    cluster.shutdown()?;
+    Ok(())
+}
+
+/// A tablet server that runs one call and keeps one more, and 16 threads that write to it.
+fn full_queue(kit: &Kit, servers: Servers, suite: &mut Suite<'_>) -> Result<()> {
+    let cluster = MiniCluster::builder()
+        .binaries(programs(kit, servers)?)
+        .tservers(1)
+        .tserver_flag("--rpc_num_service_threads=1")
+        .tserver_flag("--rpc_service_queue_length=1")
+        .start_blocking()?;
+    let master = cluster.master_address();
+    let run = suite.kudu(&["perf", "loadgen", &master, "--num_rows_per_thread=2000", "--num_threads=16"])?;
+    let verdict = run.shows(&["rows total: 32000"]).and_then(|()| match run.out.contains("rows failed") {
+        true => Err("rows failed".to_owned()),
+        false => Ok(()),
+    });
+    suite.record("faults::loadgen_gets_all_rows_through_a_full_queue", &run, verdict);
     cluster.shutdown()?;
     Ok(())
 }
