@@ -43,6 +43,8 @@ mod layer;
 mod log;
 mod memory;
 mod read;
+#[allow(dead_code, unused_imports, reason = "the tablet's flush comes next")]
+mod rowset;
 mod scan;
 pub mod sealed;
 mod shape;
@@ -53,6 +55,7 @@ pub use alter::{AlterError, Alteration};
 pub use durability::Storage;
 pub use error::{OpenError, ScanError, WriteError};
 pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};
+pub use rowset::{BlockCache, RowsetError};
 pub use scan::scanner::Scanner;
 pub use scan::spec::ScanSpec;
 pub use tablet::{Statistics, Tablet, TabletOptions};

@@ -1,0 +1,143 @@
+//! From a key to its row: bounds of the batches, bloom filter, index, then the key columns themselves.
+
+use schema::DataType;
+use schema::key::encode_component;
+use schema::{ColumnData, ColumnSlice};
+
+use super::{Batch, INDEX_ROWS, Rowset, RowsetError, row_number};
+
+/// Of the bloom filters of keys.
+pub(super) const BLOOM_SEED: u32 = 0;
+
+/// The eight bytes of a key behind the first `common`, shorter keys padded: it never contradicts the order of the keys.
+pub(super) fn prefix(key: &[u8], common: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let rest = key.get(common..).unwrap_or_default();
+    let len = rest.len().min(8);
+    bytes[..len].copy_from_slice(&rest[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+/// The key columns of one batch, to encode keys of.
+pub(super) struct KeyCells<'a>(Vec<(DataType, std::borrow::Cow<'a, ColumnData>)>, usize);
+
+impl KeyCells<'_> {
+    /// Replaces `key` by the encoded key of a row.
+    pub(super) fn encode(&self, row: usize, key: &mut Vec<u8>) {
+        key.clear();
+        let last = self.0.len() - 1;
+        for (index, (data_type, cells)) in self.0.iter().enumerate() {
+            let cells: ColumnSlice<'_> = cells.as_slice(self.1);
+            encode_component(*data_type, cells.cell(row).value().unwrap_or_default(), index == last, key);
+        }
+    }
+}
+
+impl Rowset {
+    /// The newest version of a key, ended or not.
+    ///
+    /// # Errors
+    /// [`RowsetError::Corrupt`].
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<u32>, RowsetError> {
+        let mut row = None;
+        self.find_all(&[key], |_, found| row = Some(found))?;
+        Ok(row)
+    }
+
+    /// As [`Rowset::find`] for many keys, which are in order: tells the index and the row of those that are here.
+    ///
+    /// # Errors
+    /// [`RowsetError::Corrupt`]; what was told before that is right.
+    pub(crate) fn find_all(
+        &self,
+        keys: &[impl AsRef<[u8]>],
+        mut found: impl FnMut(usize, u32),
+    ) -> Result<(), RowsetError> {
+        let mut number = 0;
+        let mut cells: Option<KeyCells<'_>> = None;
+        let mut scratch = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let key = key.as_ref();
+            let after = number + self.batches()[number..].partition_point(|batch| *batch.first_key <= *key);
+            // The newest version of a key is in the last of the batches that have it.
+            let Some(at) = after.checked_sub(1) else { continue };
+            if at != number {
+                (number, cells) = (at, None);
+            }
+            if *key > *self.batches()[number].last_key || !self.bloom(number)?.may_contain(key) {
+                continue;
+            }
+            let cells = match &mut cells {
+                Some(cells) => cells,
+                none => none.insert(self.key_cells(number)?),
+            };
+            let end = self.partition(number, cells, key, true, &mut scratch)?;
+            if let Some(row) = end.checked_sub(1) {
+                cells.encode(row, &mut scratch);
+                if scratch == key {
+                    found(index, row_number(number, row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the first row whose key is not below `key`; one behind the last row of the last batch if all are.
+    ///
+    /// # Errors
+    /// [`RowsetError::Corrupt`].
+    pub(crate) fn lower_bound(&self, key: &[u8]) -> Result<u32, RowsetError> {
+        let batches = self.batches();
+        let number = batches.partition_point(|batch| *batch.last_key < *key);
+        let Some(batch) = batches.get(number) else {
+            let last = batches.len() - 1;
+            return Ok(row_number(last, batches[last].rows as usize - 1) + 1);
+        };
+        if *key <= *batch.first_key {
+            return Ok(row_number(number, 0));
+        }
+        let row = self.partition(number, &self.key_cells(number)?, key, false, &mut Vec::new())?;
+        Ok(row_number(number, row))
+    }
+
+    pub(super) fn key_cells(&self, batch: usize) -> Result<KeyCells<'_>, RowsetError> {
+        let column = |index: usize| Ok((self.columns()[index].data_type, self.block(batch, index)?));
+        let columns = (0..self.key_columns()).map(column).collect::<Result<_, RowsetError>>()?;
+        Ok(KeyCells(columns, self.batches()[batch].rows as usize))
+    }
+
+    /// How many rows of a batch have a key below `key`, or below and equal.
+    fn partition(
+        &self,
+        number: usize,
+        cells: &KeyCells<'_>,
+        key: &[u8],
+        with_equal: bool,
+        scratch: &mut Vec<u8>,
+    ) -> Result<usize, RowsetError> {
+        let Batch { rows, first_key, .. } = &self.batches()[number];
+        let ([common, prefixes @ ..], rows) = (self.prefixes(number)?, *rows as usize) else { return Ok(0) };
+        let common = u64::from_le_bytes(*common) as usize;
+        let (mut low, mut high) = (0, rows);
+        // Keys that share less with the batch's are not between its first and last.
+        if key.get(..common) == first_key.get(..common) {
+            let wanted = prefix(key, common);
+            let slots = |passes: &dyn Fn(u64) -> bool| {
+                prefixes.partition_point(|prefix| passes(u64::from_le_bytes(*prefix)))
+            };
+            // Before the first slot that does not pass, and after the last one that does.
+            low = slots(&|prefix| prefix < wanted).saturating_sub(1) * INDEX_ROWS;
+            high = rows.min(slots(&|prefix| prefix <= wanted) * INDEX_ROWS);
+        }
+        while low < high {
+            let middle = low.midpoint(high);
+            cells.encode(middle, scratch);
+            if scratch.as_slice() < key || with_equal && scratch == key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+}
