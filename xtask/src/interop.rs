@@ -1,5 +1,6 @@
 //! `cargo xtask interop`: real Kudu components, which nobody here wrote, against ours, and ours against real servers.
 
+mod arrow;
 mod cli;
 mod client;
 mod faults;
@@ -52,6 +53,8 @@ pub(crate) struct Interop {
 pub(crate) enum What {
     /// Our message definitions beside those of the real libraries.
     Wire,
+    /// Our rowsets in pyarrow.
+    Arrow,
     /// The real kudu command line, over TCP and unix sockets.
     Cli,
     /// The real Java client.
@@ -88,6 +91,7 @@ impl Interop {
         for part in parts {
             match part {
                 What::Wire => wire::run(&kit)?,
+                What::Arrow => arrow::run(&kit)?,
                 What::Cli => self.with_cluster(&kit, self.on, |target| cli::run(&kit, target, self.rows))?,
                 What::Java => {
                     self.with_cluster(&kit, self.on, |target| java::run(&kit, target, self.tables))?

@@ -45,6 +45,7 @@ const LOCAL: &[Step] = &[
 
 const WITH_REAL_KUDU: &[Step] = &[
     ("wire contract", || Interop::only(What::Wire).run()),
+    ("rowsets in pyarrow", || Interop::only(What::Arrow).run()),
     ("kudu command line on our servers", || Interop::only(What::Cli).run()),
     ("Java client on our servers", || Interop::only(What::Java).run()),
     ("faults played to real clients", || Interop::only(What::Faults).run()),

@@ -5,6 +5,7 @@ use schema::{ColumnId, DataType};
 use super::arrow::message::Codec;
 use super::bounds::Bounds;
 use super::{BATCH_ROWS, MOST_BATCHES};
+use crate::binary::{Cut, Rest, put_bytes};
 use crate::sealed::Kind;
 
 /// The sealed file `meta`.
@@ -145,41 +146,45 @@ impl Meta {
 
     /// The meta that [`Meta::encode`] wrote, or where in `bytes` it cannot be that.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, usize> {
-        let mut input = Input { bytes, at: 0 };
-        let meta = Self::read(&mut input);
-        meta.filter(|_| input.at == bytes.len()).ok_or(input.at)
+        let mut rest = Rest(bytes);
+        let meta = Self::read(&mut rest).ok().filter(|_| rest.0.is_empty());
+        meta.ok_or(bytes.len() - rest.0.len())
     }
 
-    fn read(input: &mut Input<'_>) -> Option<Self> {
+    fn read(input: &mut Rest<'_>) -> Result<Self, Cut> {
         let (data_bytes, packed_bytes, index_bytes) = (input.u64()?, input.u64()?, input.u64()?);
         let codec = match input.u8()? {
             0 => None,
             1 => Some(Codec::Lz4),
             2 => Some(Codec::Zstd),
-            _ => return None,
+            _ => return Err(Cut),
         };
         let key_columns = input.u32()? as usize;
         let mut columns = Vec::new();
         for _ in 0..input.u32()? {
             let id = ColumnId(input.u32()?);
             let (number, flags) = (input.u8()?, input.u8()?);
-            let (data_type, _) = *TYPES.iter().find(|(_, known)| *known == number)?;
+            let (data_type, _) = *TYPES.iter().find(|(_, known)| *known == number).ok_or(Cut)?;
             let has = |flag: u8| flags & flag != 0;
             let (nullable, text, packed) = (has(NULLABLE), has(TEXT), has(PACKED));
             columns.push(StoredColumn { id, data_type, nullable, text, packed });
         }
-        if key_columns == 0 || columns.get(..key_columns)?.iter().any(|column| column.nullable) {
-            return None;
+        if key_columns == 0 || columns.get(..key_columns).ok_or(Cut)?.iter().any(|column| column.nullable) {
+            return Err(Cut);
         }
         if columns.iter().any(|column| column.packed) != codec.is_some() {
-            return None;
+            return Err(Cut);
         }
         let count = input.u32()?;
-        let batches = (0..count).map(|_| Batch::read(&columns, input)).collect::<Option<Vec<_>>>()?;
+        let batches = (0..count).map(|_| Batch::read(&columns, input)).collect::<Result<Vec<_>, _>>()?;
         // Numbers of rows have 14 bits for the batch.
         let ordered = batches.is_sorted_by(|a, b| a.last_key <= b.first_key);
         let fits = !batches.is_empty() && batches.len() <= MOST_BATCHES && ordered;
-        fits.then_some(Self { key_columns, columns, batches, data_bytes, codec, packed_bytes, index_bytes })
+        if fits {
+            Ok(Self { key_columns, columns, batches, data_bytes, codec, packed_bytes, index_bytes })
+        } else {
+            Err(Cut)
+        }
     }
 }
 
@@ -216,88 +221,57 @@ impl Batch {
         }
     }
 
-    fn read(columns: &[StoredColumn], input: &mut Input<'_>) -> Option<Self> {
+    fn read(columns: &[StoredColumn], input: &mut Rest<'_>) -> Result<Self, Cut> {
         let (rows, alive) = (input.u32()?, input.u32()?);
         if rows == 0 || rows as usize > BATCH_ROWS || alive > rows {
-            return None;
+            return Err(Cut);
         }
-        let (first_key, last_key) = (input.bytes()?, input.bytes()?);
+        let (first_key, last_key): (Box<[u8]>, Box<[u8]>) = (input.bytes()?.into(), input.bytes()?.into());
         let inserted = (input.u64()?, input.u64()?);
         let ended = Some((input.u64()?, input.u64()?)).filter(|ended| *ended != (0, 0));
-        let mut section = || Some(Section { offset: input.u64()?, bytes: input.u32()?, crc: input.u32()? });
+        let mut section = || Ok(Section { offset: input.u64()?, bytes: input.u32()?, crc: input.u32()? });
         let (bloom, prefixes, inserts, ends) = (section()?, section()?, section()?, section()?);
         let block = |column: &StoredColumn| Block::read(column, rows, input);
-        let blocks = columns.iter().map(block).collect::<Option<Vec<_>>>()?;
+        let blocks = columns.iter().map(block).collect::<Result<Vec<_>, _>>()?;
         let fits = first_key <= last_key && ended.is_some() == (alive < rows);
-        fits.then_some(Self {
-            rows,
-            alive,
-            first_key,
-            last_key,
-            inserted,
-            ended,
-            bloom,
-            prefixes,
-            inserts,
-            ends,
-            blocks,
-        })
+        if fits {
+            Ok(Self {
+                rows,
+                alive,
+                first_key,
+                last_key,
+                inserted,
+                ended,
+                bloom,
+                prefixes,
+                inserts,
+                ends,
+                blocks,
+            })
+        } else {
+            Err(Cut)
+        }
     }
 }
 
 impl Block {
-    fn read(column: &StoredColumn, rows: u32, input: &mut Input<'_>) -> Option<Self> {
+    fn read(column: &StoredColumn, rows: u32, input: &mut Rest<'_>) -> Result<Self, Cut> {
         let offset = input.u64()?;
         let (crc, nulls, content) = (input.u32()?, input.u32()?, input.u32()?);
         let packed = if column.packed { [input.u32()?, input.u32()?, input.u32()?] } else { [0; 3] };
         let mut bounds = None;
         if input.u8()? != 0 {
             let Bounds { least, greatest } =
-                bounds.insert(Bounds { least: input.bytes()?, greatest: input.bytes()? });
+                bounds.insert(Bounds { least: input.bytes()?.into(), greatest: input.bytes()?.into() });
             if !column.data_type.fits(least) || !column.data_type.fits(greatest) {
-                return None;
+                return Err(Cut);
             }
         }
         let fits = nulls <= rows && (nulls == 0 || column.nullable);
-        fits.then_some(Self { offset, crc, nulls, content, packed, bounds })
+        if fits { Ok(Self { offset, crc, nulls, content, packed, bounds }) } else { Err(Cut) }
     }
 }
 
 fn put(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_le_bytes());
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put(out, bytes.len() as u32);
-    out.extend_from_slice(bytes);
-}
-
-struct Input<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Input<'_> {
-    fn take(&mut self, len: usize) -> Option<&[u8]> {
-        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
-        self.at += len;
-        Some(taken)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take(4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take(8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
-    }
-
-    fn bytes(&mut self) -> Option<Box<[u8]>> {
-        let len = self.u32()?;
-        self.take(len as usize).map(Into::into)
-    }
 }

@@ -13,13 +13,7 @@ pub(super) fn run(kit: &Kit) -> Result<()> {
     let root = step::root();
     let ours = kit.folder().join("ours.fds");
     Gen { check: false, descriptor_set: Some(ours.clone()) }.run()?;
-    let environment = kit.folder().join("python");
-    let python = environment.join("bin/python");
-    if !environment.join("complete").exists() {
-        step::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-        step::run(Command::new(&python).args(["-m", "pip", "-q", "install", "protobuf"]))?;
-        std::fs::write(environment.join("complete"), "")?;
-    }
+    let python = kit.python("protobuf")?;
     step::run(
         Command::new(&python)
             .current_dir(&root)

@@ -19,12 +19,12 @@ fn rows() -> Vec<Row> {
     let row = |i: u32| Row {
         cells: vec![
             Some(format!("key {i:04}").into_bytes()),
-            (i % 3 > 0).then(|| i.to_le_bytes().to_vec()),
-            (i % 5 > 0).then(|| vec![i as u8; i as usize % 9]),
-            (i % 6 > 0).then(|| vec![b'a'; i as usize % 50]),
+            (!i.is_multiple_of(3)).then(|| i.to_le_bytes().to_vec()),
+            (!i.is_multiple_of(5)).then(|| vec![i as u8; i as usize % 9]),
+            (!i.is_multiple_of(6)).then(|| vec![b'a'; i as usize % 50]),
         ],
         inserted: u64::from(i % 4),
-        ended: if i % 7 == 0 { 50 + u64::from(i % 2) } else { ALIVE },
+        ended: if i.is_multiple_of(7) { 50 + u64::from(i % 2) } else { ALIVE },
     };
     (0..100).map(row).collect()
 }

@@ -3,6 +3,7 @@
 mod damage;
 mod lookups;
 mod merging;
+mod others;
 mod roundtrip;
 
 use std::path::Path;
