@@ -5,6 +5,7 @@ mod connections;
 mod insert;
 mod overload;
 mod payload;
+mod peers;
 mod rpc;
 mod scan;
 mod serve;

@@ -38,6 +38,11 @@ impl Figures {
         self.figures.get(name).map(|figure| figure.median)
     }
 
+    /// Median, least and greatest of a figure, if it was measured.
+    pub fn range(&self, name: &str) -> Option<(f64, f64, f64)> {
+        self.figures.get(name).map(|figure| (figure.median, figure.min, figure.max))
+    }
+
     /// The figures as JSON text, ended by a line feed.
     pub fn to_json(&self) -> String {
         let figures: BTreeMap<&String, Value> = self

@@ -4,6 +4,7 @@ pub(super) mod calculator;
 mod histograms;
 pub(super) mod load;
 mod own;
+mod peers;
 pub(super) mod service;
 mod target;
 mod usage;
@@ -83,6 +84,10 @@ pub(crate) struct Rpc {
     #[arg(long, conflicts_with = "target")]
     versus_kudu: bool,
 
+    /// Measure tonic, tarpc and capnp-rpc in turn with our stack, all in processes of their own (bench-peers/).
+    #[arg(long, conflicts_with_all = ["target", "versus_kudu", "payload", "queued", "pin"])]
+    peers: bool,
+
     /// Write the figures to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -105,8 +110,30 @@ impl Rpc {
             set.set(cpu);
             rustix::thread::sched_setaffinity(None, &set).with_context(|| format!("CPU {cpu}"))?;
         }
-        let figures = if self.versus_kudu { versus::run()? } else { self.measure()? };
+        let figures = match (self.versus_kudu, self.peers) {
+            (true, _) => versus::run()?,
+            (false, true) => peers::run(&self.of_all_stacks())?,
+            (false, false) => self.measure()?,
+        };
         super::publish(&figures, self.json.as_ref())
+    }
+
+    /// The arguments that every stack understands.
+    fn of_all_stacks(&self) -> Vec<String> {
+        let mode = if self.mode == Mode::Async { "async" } else { "sync" };
+        let mut arguments = vec!["--mode".to_owned(), mode.to_owned()];
+        let numbers = [
+            ("--client-threads", self.client_threads),
+            ("--server-reactors", self.server_reactors),
+            ("--concurrency", self.concurrency),
+            ("--seconds", self.seconds as usize),
+        ];
+        arguments
+            .extend(numbers.into_iter().flat_map(|(name, number)| [name.to_owned(), number.to_string()]));
+        if self.uds {
+            arguments.push("--uds".to_owned());
+        }
+        arguments
     }
 
     fn measure(&self) -> Result<Figures> {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench scan`: what a scanned row costs, ours beside Kudu's.
 
+mod flight;
 mod pass;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use xtask::report::thousands;
 use super::side::{self, Side, Start};
 use crate::interop::Kit;
 use crate::step;
+use flight::Flight;
 use pass::Pass;
 
 /// Scans the table of `kudu perf loadgen` (INT64 key, INT32, STRING of 32 bytes; two tablets) as often as it takes.
@@ -34,6 +36,10 @@ pub(crate) struct Scan {
     /// Measure the real servers in turns with ours, and the real `kudu perf table_scan` on both.
     #[arg(long)]
     versus_kudu: bool,
+
+    /// Measure the same rows from an Arrow Flight server to its client in turns with ours (bench-peers/).
+    #[arg(long)]
+    peers: bool,
 
     /// Rounds; each side is measured once a round.
     #[arg(long, default_value_t = 5)]
@@ -100,6 +106,8 @@ impl Scan {
             let wanted = !by_cli || self.versus_kudu;
             series.extend((0..sides.len()).filter(|_| wanted).map(on));
         }
+        let mut flight = self.peers.then(|| self.flight()).transpose()?;
+        let mut flights = Vec::new();
         // One more round goes first and does not count: caches are filled, connections made.
         for round in 0..=self.rounds.max(1) {
             for series in &mut series {
@@ -112,14 +120,28 @@ impl Scan {
                     series.passes.push(pass);
                 }
             }
+            if let Some(flight) = &mut flight {
+                let pass = flight.pass()?;
+                if round > 0 {
+                    flights.push(pass);
+                }
+            }
         }
-        let figures = publish(&series);
+        let mut figures = publish(&series);
+        if let Some(ours) = series.first().filter(|_| self.peers) {
+            add_flight(&mut figures, &ours.passes, &flights);
+        }
         for (side, _) in sides {
             side.stop()?;
         }
         let way = if self.way == Way::Uds { "unix socket" } else { "TCP" };
         println!("\n{} rows, columns {}, {way}\n", thousands(self.rows), self.columns.names().join(", "));
         super::publish(&figures, self.json.as_ref())
+    }
+
+    fn flight(&self) -> Result<Flight> {
+        let narrow = self.columns == Columns::Int32;
+        Flight::start(flight::Setting { rows: self.rows, narrow, unix: self.way == Way::Uds })
     }
 
     async fn by_client(&self, side: &Side, table: &Table) -> Result<Pass> {
@@ -170,6 +192,18 @@ fn publish(series: &[Series]) -> Figures {
         }
     }
     figures
+}
+
+fn add_flight(figures: &mut Figures, ours: &[Pass], theirs: &[Pass]) {
+    let all = |of: fn(&Pass) -> f64| theirs.iter().map(of).collect::<Vec<_>>();
+    figures.add("server_cpu_ns_per_row_flight", "ns", &all(|pass| pass.server_ns));
+    figures.add("client_cpu_ns_per_row_flight", "ns", &all(|pass| pass.client_ns));
+    figures.add("rows_per_sec_flight", "1/s", &all(|pass| 1.0 / pass.seconds_a_row));
+    let ratio = |of: fn(&Pass) -> f64| {
+        theirs.iter().zip(ours).map(|(theirs, ours)| of(theirs) / of(ours)).collect::<Vec<_>>()
+    };
+    figures.add("ratio_server_cpu_flight", "x", &ratio(|pass| pass.server_ns));
+    figures.add("ratio_client_cpu_flight", "x", &ratio(|pass| pass.client_ns));
 }
 
 /// A sample of our client takes at least this long.
