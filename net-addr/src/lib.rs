@@ -36,7 +36,7 @@ pub use local::{LocalAddresses, host_name};
 pub use parse::ParseError;
 pub use resolve::{CachingResolver, ResolveError, Resolver, SystemResolver};
 pub use unix::{MAX_ABSTRACT_LEN, MAX_PATH_LEN, UnixAbstract, UnixPath};
-pub use user::process_user;
+pub use user::{process_user, user_name};
 
 /// The address of a socket: where to connect, where to listen, who has connected.
 ///

@@ -5,8 +5,16 @@
 /// The environment comes second, since containers and services often have none, or that of somebody else.
 pub fn process_user() -> String {
     let uid = rustix::process::geteuid().as_raw();
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    name_of(uid, &passwd, std::env::var("USER").ok())
+    name_of(uid, &passwd(), std::env::var("USER").ok())
+}
+
+/// The name of a user of this machine: from the passwd file, else the number.
+pub fn user_name(uid: u32) -> String {
+    name_of(uid, &passwd(), None)
+}
+
+fn passwd() -> String {
+    std::fs::read_to_string("/etc/passwd").unwrap_or_default()
 }
 
 fn name_of(uid: u32, passwd: &str, environment: Option<String>) -> String {

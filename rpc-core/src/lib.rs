@@ -46,6 +46,8 @@ pub mod proxy;
 pub mod reactor;
 pub mod wire;
 
+#[cfg(feature = "net")]
+pub use call::Descriptors;
 pub use call::{
     Answer, CallError, ConnectionInfo, Destination, Extras, InboundCall, InboundHandler, RemoteError,
     Request, RequestId, Responder, RpcErrorCode, SmallCall,

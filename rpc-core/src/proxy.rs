@@ -13,7 +13,7 @@ use tokio::runtime;
 
 use proto::Method;
 
-use crate::call::{CallError, Extras, RequestId, ResponseDefect};
+use crate::call::{CallError, Descriptors, Extras, RequestId, ResponseDefect};
 use crate::machine::{Body, OutboundCall};
 use crate::messenger::{ConnectionId, Failure, Link, Messenger, Outcome, Ticket};
 
@@ -43,7 +43,7 @@ pub struct CallBuilder<M> {
 }
 
 /// What a server answered.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Response<T> {
     /// The message. Its `bytes` fields share the receive buffer.
@@ -51,6 +51,8 @@ pub struct Response<T> {
     /// Raw blocks which the message refers to by index. Those of big answers (64 KiB and more) each have a buffer of
     /// their own that starts on a 64-byte boundary.
     pub sidecars: Vec<Bytes>,
+    /// What the connection that brought the answer has received, if any descriptor ever came over it.
+    pub descriptors: Option<Arc<Descriptors>>,
 }
 
 impl Proxy {
@@ -91,6 +93,13 @@ impl Proxy {
             timeout: None,
             method: PhantomData,
         }
+    }
+
+    /// May the server attach descriptors to its answers? Known once the connection is made; false until then.
+    pub fn takes_descriptors(&self) -> bool {
+        let Ok(runtime) = runtime::Handle::try_current() else { return false };
+        let link = self.inner.messenger.existing_link(&self.inner.id, &runtime);
+        link.is_some_and(|link| link.takes_descriptors())
     }
 
     fn link(&self, runtime: &runtime::Handle) -> Arc<Link> {
@@ -161,7 +170,8 @@ impl<M: Method> CallBuilder<M> {
     pub async fn send(self) -> Result<Response<M::Response>, CallError> {
         let Self { proxy, call, timeout, .. } = self;
         let method = M::NAME;
-        let (body, sidecars) = match proxy.exchange(call, timeout).await {
+        let mut descriptors = None;
+        let (body, sidecars) = match proxy.exchange(call, timeout, &mut descriptors).await {
             Ok(reply) => reply,
             Err(failure) => {
                 let peer = proxy.remote().clone();
@@ -189,12 +199,17 @@ impl<M: Method> CallBuilder<M> {
             return Err(defect(missing.into()));
         }
         let message = body.decode::<M::Response>().map_err(|error| defect(error.into()))?;
-        Ok(Response { message, sidecars })
+        Ok(Response { message, sidecars, descriptors })
     }
 }
 
 impl Proxy {
-    async fn exchange(&self, call: OutboundCall, mut timeout: Option<Duration>) -> Outcome {
+    async fn exchange(
+        &self,
+        call: OutboundCall,
+        mut timeout: Option<Duration>,
+        descriptors: &mut Option<Arc<Descriptors>>,
+    ) -> Outcome {
         let network = |source, sent| Failure::Network { source: Arc::new(source), sent };
         let runtime = runtime::Handle::try_current()
             .map_err(|error| network(io::Error::new(io::ErrorKind::Unsupported, error), false))?;
@@ -213,7 +228,10 @@ impl Proxy {
                     call = Some(*back);
                     last = Some(source);
                 }
-                Some(outcome) => return outcome,
+                Some(outcome) => {
+                    *descriptors = pending.link.received().cloned();
+                    return outcome;
+                }
                 // The connection ended between the look and the post.
                 None => self.forget(&pending.link),
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -124,6 +125,16 @@ impl<M: Method> Call<M> {
         self.reply.respond_with_sidecars(response, sidecars);
     }
 
+    /// Answers with sidecars, and with descriptors for a client that takes them ([`ConnectionInfo::takes_descriptors`]).
+    pub fn respond_with_descriptors(
+        self,
+        response: &M::Response,
+        sidecars: Vec<Bytes>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) {
+        self.reply.respond_with_descriptors(response, sidecars, descriptors);
+    }
+
     /// Answers without remembering: the next attempt of a tracked call runs anew. For answers that carry an error.
     pub fn respond_uncached(self, response: &M::Response) {
         self.reply.respond_uncached(response);
@@ -162,6 +173,22 @@ impl<M: Method> Reply<M> {
     /// See [`Call::respond_with_sidecars`].
     pub fn respond_with_sidecars(mut self, response: &M::Response, sidecars: Vec<Bytes>) {
         self.raw.respond(response.encode_to_vec().into(), sidecars, true);
+    }
+
+    /// See [`Call::respond_with_descriptors`]. Never remembered: of a tracked method the next attempt runs anew.
+    pub fn respond_with_descriptors(
+        mut self,
+        response: &M::Response,
+        sidecars: Vec<Bytes>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) {
+        let body = response.encode_to_vec().into();
+        if descriptors.is_empty() {
+            return self.raw.respond(body, sidecars, false);
+        }
+        if let Some(responder) = self.raw.settle(false) {
+            responder.answer(Answer::WithDescriptors { body, sidecars, descriptors });
+        }
     }
 
     /// See [`Call::respond_uncached`].

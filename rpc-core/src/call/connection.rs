@@ -16,12 +16,17 @@ pub struct ConnectionInfo {
     pub id: u64,
     /// True when what is sent can be read by nobody else: TLS was negotiated, or the peer is on this machine.
     pub confidential: bool,
+    /// True if descriptors may be attached to answers; on unix sockets of clients that said so.
+    pub takes_descriptors: bool,
+    /// On unix sockets: the user that the system says the peer runs as, by number.
+    pub peer_uid: Option<u32>,
 }
 
 impl ConnectionInfo {
-    /// Describes a connection of `user`; `reactor` and `id` are 0 and can be set afterwards.
+    /// Describes a connection of `user`; the other fields are 0, false or `None`, and can be set afterwards.
     pub fn new(peer: SockAddr, local: SockAddr, user: impl Into<String>) -> Self {
         let confidential = peer.is_loopback();
-        Self { peer, local, user: user.into(), reactor: 0, id: 0, confidential }
+        let user = user.into();
+        Self { peer, local, user, reactor: 0, id: 0, confidential, takes_descriptors: false, peer_uid: None }
     }
 }

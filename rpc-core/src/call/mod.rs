@@ -1,6 +1,8 @@
 //! What passes between the transport and a server: calls, their answers, and the ways both can fail.
 
 mod connection;
+#[cfg(feature = "net")]
+mod descriptors;
 mod destination;
 mod error;
 mod extras;
@@ -10,6 +12,8 @@ mod responder;
 mod status;
 
 pub use connection::ConnectionInfo;
+#[cfg(feature = "net")]
+pub use descriptors::Descriptors;
 pub use destination::Destination;
 pub use error::{CallError, CallStage, ResponseDefect};
 pub use extras::Extras;

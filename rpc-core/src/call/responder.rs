@@ -1,4 +1,5 @@
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +15,16 @@ pub enum Answer {
         body: Bytes,
         /// Sent as they are, without a copy if they are big.
         sidecars: Vec<Bytes>,
+    },
+    /// As `Success`, with descriptors, which the client has no later than the answer. They are left out if the connection does
+    /// not take any ([`ConnectionInfo::takes_descriptors`](super::ConnectionInfo::takes_descriptors)).
+    WithDescriptors {
+        /// The encoded response message.
+        body: Bytes,
+        /// As in `Success`.
+        sidecars: Vec<Bytes>,
+        /// At most 250: the system takes no more at once.
+        descriptors: Vec<Arc<OwnedFd>>,
     },
     /// The call as such failed. (Services report most of *their* errors inside a success.)
     Error(RemoteError),

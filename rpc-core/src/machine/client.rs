@@ -143,7 +143,7 @@ impl<T> ClientConnection<T> {
     pub fn new(options: &ClientOptions, user: String, now: Instant) -> Self {
         let mut outbox = Outbox::default();
         let mut greeting = Vec::new();
-        let negotiation = ClientNegotiation::start(user, &mut greeting);
+        let negotiation = ClientNegotiation::start(user, options.descriptors, &mut greeting);
         outbox.extend(|out| out.extend_from_slice(&greeting));
         Self {
             negotiation,
@@ -316,6 +316,11 @@ impl<T> ClientConnection<T> {
     /// `count` bytes were read to [`direct_room`](Self::direct_room).
     pub fn direct_filled(&mut self, count: usize) {
         self.inbox.direct_filled(count);
+    }
+
+    /// From now on, read with room for descriptors: the server may attach some to its answers.
+    pub fn takes_descriptors(&self) -> bool {
+        self.open && self.negotiation.takes_descriptors()
     }
 
     /// What became of the next call.

@@ -46,6 +46,11 @@ pub struct ClientOptions {
     pub max_message_size: u32,
     /// From the start of the connection to the end of negotiation; 3 s. More than the clock can count = never.
     pub negotiation_timeout: Duration,
+    /// Tell the server that descriptors are taken; false, but true of a messenger. Has no effect but on unix sockets, where servers may then share
+    /// memory. The driver must read with room for them once [`ClientConnection::takes_descriptors`] says so.
+    ///
+    /// [`ClientConnection::takes_descriptors`]: super::ClientConnection::takes_descriptors
+    pub descriptors: bool,
 }
 
 impl Default for ClientOptions {
@@ -53,6 +58,7 @@ impl Default for ClientOptions {
         Self {
             max_message_size: limits::DEFAULT_MAX_MESSAGE_SIZE,
             negotiation_timeout: Duration::from_secs(3),
+            descriptors: false,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
@@ -24,6 +26,8 @@ pub(crate) struct Outbox {
     tail_written: usize,
     queued: usize,
     written: u64,
+    /// By the position of the first byte of the frame that they go with.
+    descriptors: VecDeque<(u64, Vec<Arc<OwnedFd>>)>,
 }
 
 impl Outbox {
@@ -47,6 +51,18 @@ impl Outbox {
         let before = self.tail.len();
         write(&mut self.tail);
         self.queued = self.queued.saturating_add(self.tail.len().saturating_sub(before));
+    }
+
+    /// Descriptors that are to be there when the frame is that begins at `position`, behind all that were attached before.
+    pub(crate) fn attach(&mut self, position: u64, descriptors: &[Arc<OwnedFd>]) {
+        if !descriptors.is_empty() {
+            self.descriptors.push_back((position, descriptors.to_vec()));
+        }
+    }
+
+    /// What must go with the next bytes, in one system call.
+    pub(crate) fn descriptors(&self) -> &[Arc<OwnedFd>] {
+        self.descriptors.front().map_or(&[], |(_, descriptors)| descriptors)
     }
 
     /// Queues one frame; `header` is given the sidecars' offsets, and may be asked twice.
@@ -127,16 +143,31 @@ impl Outbox {
     pub(crate) fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let tail = self.tail.get(self.tail_written..).filter(|tail| !tail.is_empty());
         let pieces = self.chunks.iter().map(|chunk| &chunk[..]).chain(tail);
+        // A frame must not overtake its descriptors, and only those of one frame go at a time.
+        let mut room = match self.descriptors.get(1) {
+            Some((position, _)) => {
+                usize::try_from(position.saturating_sub(self.written)).unwrap_or(usize::MAX)
+            }
+            None => usize::MAX,
+        };
         let mut count = 0usize;
         for (slot, piece) in out.iter_mut().zip(pieces) {
+            if room == 0 {
+                break;
+            }
+            let piece = piece.get(..room).unwrap_or(piece);
+            room = room.saturating_sub(piece.len());
             *slot = IoSlice::new(piece);
             count = count.saturating_add(1);
         }
         count
     }
 
-    /// `count` bytes of the slices were written.
+    /// `count` bytes of the slices were written, and the descriptors with the first of them.
     pub(crate) fn advance(&mut self, count: usize) {
+        if count > 0 {
+            self.descriptors.pop_front();
+        }
         let mut left = count.min(self.queued);
         self.queued = self.queued.saturating_sub(left);
         self.written = self.written.saturating_add(left as u64);
@@ -202,6 +233,35 @@ const KEPT: usize = 256 << 10;
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn descriptors_go_one_frame_at_a_time_and_not_behind_their_frame() {
+        let descriptor = || vec![Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()))];
+        let mut outbox = Outbox::default();
+        let push = |outbox: &mut Outbox, size: usize| {
+            let start = outbox.end();
+            outbox.push_frame(&Bytes::from(vec![1; size]), &[], |_, out| out.push(0)).unwrap();
+            start
+        };
+        push(&mut outbox, 10);
+        let first = push(&mut outbox, 20);
+        outbox.attach(first, &descriptor());
+        push(&mut outbox, 9000);
+        let second = push(&mut outbox, 30);
+        outbox.attach(second, &descriptor());
+        push(&mut outbox, 10);
+        outbox.attach(0, &[]);
+        let mut sent = Vec::new();
+        while outbox.len() > 0 {
+            let mut slices = [IoSlice::new(&[]); 8];
+            let count = outbox.slices(&mut slices);
+            let len: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+            sent.push((outbox.descriptors().len(), len as u64));
+            outbox.advance(len);
+        }
+        assert_eq!(sent, [(1, second), (1, outbox.end() - second)]);
+        assert!(outbox.descriptors().is_empty());
+    }
 
     proptest! {
         #[test]

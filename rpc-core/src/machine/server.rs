@@ -1,6 +1,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::io::IoSlice;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -171,10 +172,13 @@ impl ServerConnection {
                     let main = frame.into_body();
                     let mut outcome = Ok(None);
                     self.outbox.extend(|out| outcome = negotiation.handle_frame(&header, &main, out));
+                    let takes_descriptors = negotiation.takes_descriptors();
                     if let Some(user) = outcome? {
                         self.stage = Stage::Open;
                         self.inbox.set_limit(self.options.max_message_size);
-                        self.info = Arc::new(ConnectionInfo { user, ..ConnectionInfo::clone(&self.info) });
+                        let info =
+                            ConnectionInfo { user, takes_descriptors, ..ConnectionInfo::clone(&self.info) };
+                        self.info = Arc::new(info);
                         self.events.push_back(ServerEvent::Established(Arc::clone(&self.info)));
                     }
                 }
@@ -273,12 +277,18 @@ impl ServerConnection {
         if self.in_flight.remove(&call_id).is_none() {
             return;
         }
-        let pushed = match answer {
-            Answer::Success { body, sidecars } => self.outbox.push_frame(body, sidecars, |offsets, out| {
-                ResponseHeader::encode_parts(call_id, Some(false), offsets, out);
-            }),
+        let (body, sidecars, descriptors) = match answer {
+            Answer::Success { body, sidecars } => (body, sidecars, &[][..]),
+            Answer::WithDescriptors { body, sidecars, descriptors } => (body, sidecars, &descriptors[..]),
             Answer::Error(error) => return self.push_error(call_id, error),
         };
+        let start = self.outbox.end();
+        let pushed = self.outbox.push_frame(body, sidecars, |offsets, out| {
+            ResponseHeader::encode_parts(call_id, Some(false), offsets, out);
+        });
+        if pushed.is_ok() && self.info.takes_descriptors {
+            self.outbox.attach(start, descriptors);
+        }
         if let Err(too_large) = pushed {
             let text = format!(
                 "Runtime error: a response of {} bytes in {} sidecars is more than a frame can carry",
@@ -314,7 +324,12 @@ impl ServerConnection {
         self.outbox.slices(out)
     }
 
-    /// `count` bytes were sent.
+    /// What has to go with the slices of [`poll_transmit`](Self::poll_transmit), in the same system call.
+    pub fn descriptors(&self) -> &[Arc<OwnedFd>] {
+        self.outbox.descriptors()
+    }
+
+    /// `count` bytes were sent, with the [`descriptors`](Self::descriptors) if there were any.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         self.last_activity = now;
         self.outbox.advance(count);

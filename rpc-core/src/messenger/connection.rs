@@ -57,8 +57,10 @@ impl Connection {
         options: &ClientOptions,
         messenger: Weak<Inner>,
     ) -> Self {
+        let options =
+            ClientOptions { descriptors: options.descriptors && id.remote.is_unix(), ..options.clone() };
         Self {
-            machine: Some(ClientConnection::new(options, id.user.clone(), Instant::now())),
+            machine: Some(ClientConnection::new(&options, id.user.clone(), Instant::now())),
             transport: Transport::Connecting(Box::pin(connect(id.remote.clone()))),
             id,
             link,
@@ -134,6 +136,12 @@ impl Connection {
                 {
                     return Poll::Ready(End::Error(error));
                 }
+            }
+            if let Transport::Open(stream) = &mut self.transport
+                && !stream.takes_descriptors()
+                && machine.takes_descriptors()
+            {
+                stream.take_descriptors(self.link.descriptors());
             }
             while let Some(event) = machine.poll_event() {
                 self.outcomes.push(outcome(event));
@@ -250,7 +258,7 @@ fn write(
         if count == 0 {
             return Ok(());
         }
-        match stream.poll_write(cx, &slices[..count]) {
+        match stream.poll_write(cx, &slices[..count], &[]) {
             Poll::Ready(written) => machine.transmitted(written?, now),
             Poll::Pending => return Ok(()),
         }

@@ -1,12 +1,12 @@
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime;
 
-use crate::call::{CallStage, RemoteError};
+use crate::call::{CallStage, Descriptors, RemoteError};
 use crate::machine::{Body, OutboundCall};
 use crate::negotiate::NegotiationError;
 use crate::reactor::mailbox::Mailbox;
@@ -18,6 +18,8 @@ use crate::wire::WireError;
 pub(crate) struct Link {
     runtime: runtime::Id,
     pub(crate) commands: Mailbox<Command, Places>,
+    /// Set once the server is known to send some.
+    descriptors: OnceLock<Arc<Descriptors>>,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,22 @@ pub(crate) enum Failure {
 
 impl Link {
     pub(crate) fn new(runtime: runtime::Id) -> Self {
-        Self { runtime, commands: Mailbox::new() }
+        Self { runtime, commands: Mailbox::new(), descriptors: OnceLock::new() }
+    }
+
+    /// Where the connection puts the descriptors that it reads.
+    pub(crate) fn descriptors(&self) -> Arc<Descriptors> {
+        Arc::clone(self.descriptors.get_or_init(Arc::default))
+    }
+
+    /// May descriptors come with answers?
+    pub(crate) fn takes_descriptors(&self) -> bool {
+        self.descriptors.get().is_some()
+    }
+
+    /// Those that came, if any ever did.
+    pub(crate) fn received(&self) -> Option<&Arc<Descriptors>> {
+        self.descriptors.get().filter(|descriptors| descriptors.came())
     }
 
     pub(crate) fn runtime(&self) -> runtime::Id {

@@ -76,6 +76,12 @@ impl MessengerBuilder {
         self
     }
 
+    /// Whether to tell servers on unix sockets that descriptors are taken, so that they may share memory; true.
+    pub fn descriptors(mut self, taken: bool) -> Self {
+        self.options.descriptors = taken;
+        self
+    }
+
     /// The messenger; no connection is made yet.
     pub fn build(self) -> Messenger {
         let user = self.user.filter(|user| !user.trim().is_empty());
@@ -93,7 +99,8 @@ impl MessengerBuilder {
 impl Messenger {
     /// Starts with the defaults.
     pub fn builder() -> MessengerBuilder {
-        MessengerBuilder { user: None, options: ClientOptions::default() }
+        let options = ClientOptions { descriptors: true, ..ClientOptions::default() };
+        MessengerBuilder { user: None, options }
     }
 
     /// Who we say we are.
@@ -116,6 +123,12 @@ impl Messenger {
 
     pub(crate) fn is_shut_down(&self) -> bool {
         self.inner.shut_down.load(Ordering::SeqCst)
+    }
+
+    /// The connection of that id on this runtime, if there is one.
+    pub(crate) fn existing_link(&self, id: &ConnectionId, runtime: &runtime::Handle) -> Option<Arc<Link>> {
+        let key = (id.clone(), runtime.id());
+        self.inner.links.lock().get(&key).filter(|link| !link.is_closed()).cloned()
     }
 
     /// The connection of that id on this runtime; made, if there is none.

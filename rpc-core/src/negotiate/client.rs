@@ -15,19 +15,23 @@ use crate::wire::preface::PREFACE;
 #[derive(Debug)]
 pub struct ClientNegotiation {
     user: String,
+    descriptors: bool,
     features: Vec<RpcFeature>,
     expected: Step,
 }
 
 impl ClientNegotiation {
-    /// Starts as `user`; preface and first message are appended to `out`.
-    pub fn start(user: String, out: &mut Vec<u8>) -> Self {
+    /// Starts as `user`; preface and first message are appended to `out`. `descriptors` = we can take them.
+    pub fn start(user: String, descriptors: bool, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&PREFACE);
         let mut request = NegotiateMessage::new(Step::Negotiate);
         request.supported_features.push(RpcFeature::APPLICATION_FEATURE_FLAGS);
+        if descriptors {
+            request.supported_features.push(RpcFeature::DESCRIPTORS);
+        }
         request.authn_types.push(AuthnType::Sasl);
         put_request(out, NEGOTIATION_CALL_ID, &request.to_vec());
-        Self { user, features: Vec::new(), expected: Step::Negotiate }
+        Self { user, descriptors, features: Vec::new(), expected: Step::Negotiate }
     }
 
     /// Takes the next frame; what is to be sent is appended to `out`. True = done, calls may follow at once.
@@ -75,5 +79,10 @@ impl ClientNegotiation {
     /// Does the server check required application features?
     pub fn server_checks_features(&self) -> bool {
         self.features.contains(&RpcFeature::APPLICATION_FEATURE_FLAGS)
+    }
+
+    /// May descriptors come with answers? Only if both ends said so.
+    pub fn takes_descriptors(&self) -> bool {
+        self.descriptors && self.features.contains(&RpcFeature::DESCRIPTORS)
     }
 }

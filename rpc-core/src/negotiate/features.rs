@@ -16,6 +16,9 @@ impl RpcFeature {
     pub const TLS: Self = Self(2);
     /// After TLS the stream goes on in clear. Only if both ends say so: a loopback connection.
     pub const TLS_AUTHENTICATION_ONLY: Self = Self(3);
+    /// Our own, offered on unix sockets only: the client reads with room for descriptors, so that a server may attach some to
+    /// its answers. Kudu has no such number, and ignores it.
+    pub const DESCRIPTORS: Self = Self(20_057);
 }
 
 /// A way for a client to show who it is (`AuthenticationTypePB`).

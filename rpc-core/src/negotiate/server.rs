@@ -41,6 +41,7 @@ impl From<WireError> for Refusal {
 pub struct ServerNegotiation {
     trusted: bool,
     peer: SockAddr,
+    descriptors: bool,
     stage: Stage,
 }
 
@@ -54,7 +55,12 @@ enum Stage {
 impl ServerNegotiation {
     /// Starts with a client at `peer`; `trusted` = it may talk to us without encryption (see [`subnet`](super::subnet)).
     pub fn new(peer: SockAddr, trusted: bool) -> Self {
-        Self { trusted, peer, stage: Stage::Negotiate }
+        Self { trusted, peer, descriptors: false, stage: Stage::Negotiate }
+    }
+
+    /// Does the client take descriptors, and did we say that some may come? On unix sockets only.
+    pub fn takes_descriptors(&self) -> bool {
+        self.descriptors
     }
 
     /// Takes the next frame; what is to be sent is appended to `out`. `Some(user)` = done, calls follow.
@@ -88,7 +94,7 @@ impl ServerNegotiation {
         }
     }
 
-    fn answer(&self, call_id: i32, main: &Bytes) -> Result<(NegotiateMessage, Stage), RemoteError> {
+    fn answer(&mut self, call_id: i32, main: &Bytes) -> Result<(NegotiateMessage, Stage), RemoteError> {
         if call_id != NEGOTIATION_CALL_ID {
             let text = format!(
                 "Illegal state: Received illegal call-id during negotiation; expected: {NEGOTIATION_CALL_ID}, received: {call_id}"
@@ -100,7 +106,11 @@ impl ServerNegotiation {
             RemoteError::new(RpcErrorCode::FATAL_DESERIALIZING_REQUEST, text)
         })?;
         match self.stage {
-            Stage::Negotiate => negotiate(&request),
+            Stage::Negotiate => {
+                self.descriptors =
+                    self.peer.is_unix() && request.supported_features.contains(&RpcFeature::DESCRIPTORS);
+                negotiate(&request, self.descriptors)
+            }
             _ => self.sasl(&request),
         }
     }
@@ -138,7 +148,10 @@ impl ServerNegotiation {
     }
 }
 
-fn negotiate(request: &NegotiateMessage) -> Result<(NegotiateMessage, Stage), RemoteError> {
+fn negotiate(
+    request: &NegotiateMessage,
+    descriptors: bool,
+) -> Result<(NegotiateMessage, Stage), RemoteError> {
     if request.step != Step::Negotiate {
         return Err(unauthorized(format!("Not authorized: expected NEGOTIATE step: {}", request.step)));
     }
@@ -148,6 +161,9 @@ fn negotiate(request: &NegotiateMessage) -> Result<(NegotiateMessage, Stage), Re
     }
     let mut reply = NegotiateMessage::new(Step::Negotiate);
     reply.supported_features.push(RpcFeature::APPLICATION_FEATURE_FLAGS);
+    if descriptors {
+        reply.supported_features.push(RpcFeature::DESCRIPTORS);
+    }
     reply.sasl_mechanisms.push(plain::NAME.to_owned());
     reply.authn_types.push(AuthnType::Sasl);
     Ok((reply, Stage::Sasl))

@@ -149,6 +149,7 @@ impl Connection {
         let mut info = ConnectionInfo::new(peer.clone(), local.clone(), "");
         info.reactor = shared.reactor;
         info.id = shared.id;
+        info.peer_uid = if peer.is_unix() { sys::peer_uid(&socket) } else { None };
         info.confidential |= peer.ip().is_some() && peer.ip() == local.ip();
         Self {
             machine: ServerConnection::with_info(options.clone(), info, Instant::now()),
@@ -243,12 +244,14 @@ impl Connection {
     fn write(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
         let Transport::Open(stream) = &mut self.transport else { return Ok(()) };
         loop {
+            // Empty but for the first answers from shared memory.
+            let descriptors = self.machine.descriptors().to_vec();
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = self.machine.poll_transmit(&mut slices);
             if count == 0 {
                 return Ok(());
             }
-            match stream.poll_write(cx, &slices[..count]) {
+            match stream.poll_write(cx, &slices[..count], &descriptors) {
                 Poll::Ready(written) => self.machine.transmitted(written?, now),
                 Poll::Pending => return Ok(()),
             }

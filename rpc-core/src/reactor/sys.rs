@@ -1,16 +1,25 @@
 //! One socket, TCP or unix, on a tokio runtime: the only code that moves bytes.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use net_addr::SockAddr;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
 use socket2::{Socket, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::call::Descriptors;
 
 /// The poller watches a stream only for bytes to read. On a unix socket each message that the peer takes makes the socket
 /// "writable" anew, and a poller that watches for that wakes up for nothing, once a message.
@@ -20,13 +29,25 @@ pub(crate) struct Stream {
     /// A second descriptor of the socket, there only while the socket takes no more bytes.
     blocked: Option<AsyncFd<Socket>>,
     read_size: usize,
+    /// Where those go that the peer attaches; without it they are lost.
+    descriptors: Option<Arc<Descriptors>>,
 }
 
 impl Stream {
     /// Takes over a connected socket; must be called inside the runtime that is to drive it.
     pub(crate) fn new(socket: Socket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { fd: register(socket, Interest::READABLE)?, blocked: None, read_size: READ_MIN })
+        let fd = register(socket, Interest::READABLE)?;
+        Ok(Self { fd, blocked: None, read_size: READ_MIN, descriptors: None })
+    }
+
+    /// From now on, reads with room for descriptors, which go there.
+    pub(crate) fn take_descriptors(&mut self, to: Arc<Descriptors>) {
+        self.descriptors = Some(to);
+    }
+
+    pub(crate) fn takes_descriptors(&self) -> bool {
+        self.descriptors.is_some()
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -55,7 +76,8 @@ impl Stream {
             if buffer.capacity() == 0 {
                 *buffer = SPARE.take();
             }
-            match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
+            let descriptors = self.descriptors.as_deref();
+            match receive(self.fd.get_ref(), buffer, &mut self.read_size, descriptors) {
                 Ok((count, drained)) => {
                     if drained && count > 0 {
                         // A short read emptied the socket: the next one would only say so. What comes later, and
@@ -79,9 +101,13 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.fd.poll_read_ready(cx))?;
-            match io::Read::read(&mut self.fd.get_ref(), room) {
-                Ok(count) => {
-                    if count > 0 && count < room.len() {
+            let read = match self.descriptors.as_deref() {
+                Some(descriptors) => receive_with(self.fd.get_ref(), room, descriptors),
+                None => io::Read::read(&mut self.fd.get_ref(), room).map(|count| (count, count < room.len())),
+            };
+            match read {
+                Ok((count, drained)) => {
+                    if drained && count > 0 {
                         guard.clear_ready();
                     }
                     return Poll::Ready(Ok(count));
@@ -96,7 +122,8 @@ impl Stream {
     /// Reads whatever the runtime may not have heard of yet; `None` = nothing there.
     pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
         loop {
-            match receive(self.fd.get_ref(), buffer, &mut self.read_size) {
+            let descriptors = self.descriptors.as_deref();
+            match receive(self.fd.get_ref(), buffer, &mut self.read_size, descriptors) {
                 Ok((count, _)) => return Ok(Some(count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -105,15 +132,16 @@ impl Stream {
         }
     }
 
-    /// Writes from `slices`, which must not be empty, in one system call.
+    /// Writes from `slices`, which must not be empty, in one system call; if any byte is written, so are the descriptors.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
+        descriptors: &[Arc<OwnedFd>],
     ) -> Poll<io::Result<usize>> {
         let blocked = match &self.blocked {
             Some(blocked) => blocked,
-            None => match send(self.fd.get_ref(), slices) {
+            None => match send(self.fd.get_ref(), slices, descriptors) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let again = self.socket().try_clone()?;
                     self.blocked.insert(register(again, Interest::WRITABLE)?)
@@ -123,7 +151,7 @@ impl Stream {
         };
         loop {
             let mut guard = ready!(blocked.poll_write_ready(cx))?;
-            if let Ok(done) = guard.try_io(|fd| send(fd.get_ref(), slices)) {
+            if let Ok(done) = guard.try_io(|fd| send(fd.get_ref(), slices, descriptors)) {
                 self.blocked = None;
                 return Poll::Ready(done);
             }
@@ -156,9 +184,10 @@ fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
-fn send(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+fn send(socket: &Socket, slices: &[IoSlice<'_>], descriptors: &[Arc<OwnedFd>]) -> io::Result<usize> {
     loop {
         let sent = match slices {
+            _ if !descriptors.is_empty() => send_with(socket, slices, descriptors),
             // The system reads no list of pieces then.
             [only] => socket.send_with_flags(only, NO_SIGNAL),
             _ => socket.send_vectored_with_flags(slices, NO_SIGNAL),
@@ -170,9 +199,68 @@ fn send(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     }
 }
 
+fn send_with(socket: &Socket, slices: &[IoSlice<'_>], descriptors: &[Arc<OwnedFd>]) -> io::Result<usize> {
+    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
+    let message = SendAncillaryMessage::ScmRights(&borrowed);
+    let mut space = vec![MaybeUninit::uninit(); message.size()];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(message) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "descriptors without room for them"));
+    }
+    Ok(sendmsg(socket, slices, &mut ancillary, SendFlags::from_bits_retain(NO_SIGNAL as u32))?)
+}
+
+/// Reads bytes, and the descriptors that come with them: how much, and whether the socket is drained by it.
+fn receive_with(socket: &Socket, room: &mut [u8], descriptors: &Descriptors) -> io::Result<(usize, bool)> {
+    let room_len = room.len();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_AT_ONCE))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::from_bits_retain(CLOSE_ON_EXEC);
+    let read = recvmsg(socket, &mut [IoSliceMut::new(room)], &mut ancillary, flags)?;
+    // A read ends where descriptors come, whatever is behind them.
+    let mut drained = read.bytes < room_len;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            drained = false;
+            received.for_each(|descriptor| descriptors.add(descriptor));
+        }
+    }
+    Ok((read.bytes, drained))
+}
+
+/// Who the system says is at the other end of a unix socket.
+pub(crate) fn peer_uid(socket: &Socket) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        let peer = rustix::net::sockopt::socket_peercred(socket);
+        peer.ok().map(|peer| peer.uid.as_raw())
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = socket;
+        None
+    }
+}
+
 /// Appends to `buffer` what one read gives: how much, and whether the socket is drained by it.
 #[allow(unsafe_code)]
-fn receive(socket: &Socket, buffer: &mut BytesMut, read_size: &mut usize) -> io::Result<(usize, bool)> {
+fn receive(
+    socket: &Socket,
+    buffer: &mut BytesMut,
+    read_size: &mut usize,
+    descriptors: Option<&Descriptors>,
+) -> io::Result<(usize, bool)> {
+    if let Some(descriptors) = descriptors {
+        let (before, room) = (buffer.len(), *read_size);
+        buffer.resize(before + room, 0);
+        let read = receive_with(socket, &mut buffer[before..], descriptors);
+        buffer.truncate(before + read.as_ref().map_or(0, |(count, _)| *count));
+        let (count, drained) = read?;
+        if count == room {
+            *read_size = READ_MAX.min(*read_size * 4);
+        }
+        return Ok((count, drained));
+    }
     if buffer.capacity().saturating_sub(buffer.len()) < *read_size / 2 {
         buffer.reserve(*read_size);
     }
@@ -206,11 +294,20 @@ pub(crate) fn set_keepalive(socket: &Socket, peer: &SockAddr, spread: u64) -> io
     socket.set_tcp_keepalive(&keepalive)
 }
 
+/// As many descriptors as the system lets one message carry.
+const MOST_AT_ONCE: usize = 253;
+
 /// First read buffer of a connection; peers that only connect cost no more.
 const READ_MIN: usize = 4 << 10;
 
 /// Read buffer of a connection whose reads fill it.
 const READ_MAX: usize = 64 << 10;
+
+/// `MSG_CMSG_CLOEXEC`: descriptors are not for programs that this one starts.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const CLOSE_ON_EXEC: u32 = 0x4000_0000;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const CLOSE_ON_EXEC: u32 = 0;
 
 /// `MSG_NOSIGNAL`: a peer that is gone must not kill a program which has not turned SIGPIPE off.
 #[cfg(any(target_os = "linux", target_os = "android"))]

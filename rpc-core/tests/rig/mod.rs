@@ -9,7 +9,8 @@ use bytes::Bytes;
 use net_addr::SockAddr;
 use proto::required::MessageTable;
 use rpc_core::{
-    InboundCall, Messenger, Method, Proxy, ReactorPool, RemoteError, Responder, RpcErrorCode, ServerOptions,
+    Answer, InboundCall, Messenger, Method, Proxy, ReactorPool, RemoteError, Responder, RpcErrorCode,
+    ServerOptions,
 };
 use socket2::{Domain, Socket, Type};
 
@@ -42,8 +43,12 @@ method! {
     Hold
     /// Dropped unanswered.
     Drop
+    /// As Echo, with as many descriptors as the first byte says, and whether the server may attach any as a sidecar in front.
+    Attach
     /// The user's name comes back as a sidecar.
     WhoAmI
+    /// The number of the user who the system says is there comes back as a sidecar, if it says so.
+    WhatUid
     /// The handler panics.
     Panic
     /// The reactor stands still until [`Rig::release`] is dropped.
@@ -81,6 +86,11 @@ impl Rig {
                     let user = Bytes::from(call.connection().user.clone());
                     call.split().1.respond(Bytes::new(), vec![user]);
                 }
+                "WhatUid" => {
+                    let uid = call.connection().peer_uid.map(|uid| Bytes::from(uid.to_string()));
+                    call.split().1.respond(Bytes::new(), uid.into_iter().collect());
+                }
+                "Attach" => attach(call),
                 "Panic" => panic!("as the test wants"),
                 "Block" => {
                     let _ = released.lock().unwrap().recv();
@@ -118,6 +128,17 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+fn attach(call: InboundCall) {
+    let taken = Bytes::from(vec![u8::from(call.connection().takes_descriptors)]);
+    let (mut request, responder) = call.split();
+    // Behind the tag and the length.
+    let count = request.body.get(2).copied().unwrap_or(0);
+    let null = || Arc::new(std::fs::File::open("/dev/null").unwrap().into());
+    let descriptors = (0..count).map(|_| null()).collect();
+    let sidecars = [taken].into_iter().chain(request.take_sidecars()).collect();
+    responder.answer(Answer::WithDescriptors { body: request.body, sidecars, descriptors });
 }
 
 fn echo(call: InboundCall) {
