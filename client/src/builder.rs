@@ -25,6 +25,7 @@ pub(crate) struct Options {
     pub(crate) negotiation_timeout: Duration,
     pub(crate) max_message_size: Option<u32>,
     pub(crate) use_unix_domain_sockets: bool,
+    pub(crate) shared_memory: bool,
     pub(crate) unix_retry_after: Duration,
     pub(crate) user: Option<String>,
     pub(crate) location: String,
@@ -41,6 +42,7 @@ impl ClientBuilder {
             negotiation_timeout: Duration::from_secs(3),
             max_message_size: None,
             use_unix_domain_sockets: true,
+            shared_memory: true,
             unix_retry_after: Duration::from_secs(30),
             user: None,
             location: String::new(),
@@ -80,6 +82,13 @@ impl ClientBuilder {
     /// socket cannot be connected TCP is used for a while.
     pub fn use_unix_domain_sockets(mut self, wanted: bool) -> ClientBuilder {
         self.options.use_unix_domain_sockets = wanted;
+        self
+    }
+
+    /// Whether tablet servers on this machine may share memory with scans, in place of sending rows through the unix socket.
+    /// Only servers of ours do. What is shared is mapped for as long as the server keeps it. Default: true.
+    pub fn share_memory(mut self, wanted: bool) -> ClientBuilder {
+        self.options.shared_memory = wanted;
         self
     }
 

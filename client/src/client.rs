@@ -14,7 +14,8 @@ use proto::kudu::tserver::{
     ScanResponsePb, ScannerKeepAliveResponsePb, TabletServerErrorPb, WriteResponsePb,
 };
 use proto::methods::master_service::{DeleteTable, GetTableStatistics, ListTables, ListTabletServers};
-use rpc_core::{CallError, Messenger, Method, Proxy, RequestId, Response};
+use proto::nyala::tserver::LocalScanResponsePb;
+use rpc_core::{CallError, Descriptors, Messenger, Method, Proxy, RequestId, Response};
 use schema::Timestamp;
 
 use crate::builder::{ClientBuilder, Options};
@@ -24,6 +25,7 @@ use crate::error::{AttemptError, ConnectError, MasterError, OpenTableError, Refu
 use crate::names::Names;
 use crate::requests::Requests;
 use crate::retry::{Advice, Deadline, is_unreachable};
+use crate::scan::memory::Memories;
 use crate::session::SessionBuilder;
 use crate::table::Table;
 
@@ -50,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) cache: MetaCache,
     pub(crate) requests: Arc<Requests>,
     observed: AtomicU64,
+    pub(crate) memories: Memories,
 }
 
 /// One row of [`Client::list_tables`].
@@ -116,6 +119,7 @@ impl Client {
         if let Some(user) = &options.user {
             messenger = messenger.user(user.clone());
         }
+        messenger = messenger.descriptors(options.shared_memory);
         if let Some(size) = options.max_message_size {
             messenger = messenger.max_message_size(size);
         }
@@ -133,8 +137,16 @@ impl Client {
         cache_options.location = options.location.clone();
         let observed = AtomicU64::new(options.propagated_timestamp.0);
         let cache = MetaCache::new(cache_options);
-        let shared =
-            Shared { options, messenger, names, masters, cache, requests: Requests::new(), observed };
+        let shared = Shared {
+            options,
+            messenger,
+            names,
+            masters,
+            cache,
+            requests: Requests::new(),
+            observed,
+            memories: Memories::default(),
+        };
         Ok(Client { shared: Arc::new(shared) })
     }
 
@@ -284,6 +296,12 @@ pub(crate) struct CallSpec {
 }
 
 impl Shared {
+    /// What descriptors of a tablet server's memory come to, if its connection is made, by a unix socket, and it shares any.
+    pub(crate) fn descriptors(&self, server: &Server) -> Option<Arc<Descriptors>> {
+        let Endpoint::Unix { path, .. } = self.cache.endpoint(server, Instant::now()) else { return None };
+        Proxy::new(&self.messenger, path, &server.host_port().host).descriptors()
+    }
+
     /// One try at one tablet server. A unix socket that cannot be connected gives way to TCP within the same try.
     pub(crate) async fn try_server<M>(
         &self,
@@ -391,6 +409,12 @@ macro_rules! tablet_answers {
     )*};
 }
 tablet_answers!(WriteResponsePb, ScanResponsePb, ScannerKeepAliveResponsePb);
+
+impl TabletAnswer for LocalScanResponsePb {
+    fn refusal(&self) -> Option<&TabletServerErrorPb> {
+        self.scan.error.as_ref()
+    }
+}
 
 pub(crate) fn by_name(name: &str) -> TableIdentifierPb {
     TableIdentifierPb { table_name: Some(name.to_owned()), ..Default::default() }

@@ -59,7 +59,7 @@ pub use net_addr;
 pub use op::Operation;
 pub use scan::{
     Batch, BatchRow, ColumnError, ColumnKey, Fixed, FixedColumn, Layout, ReadMode, ReplicaSelection, Scan,
-    ScanBuilder, ScanError, VarlenColumn,
+    ScanBuilder, ScanError, SharedMemoryError, VarlenColumn,
 };
 pub use schema;
 pub use session::{

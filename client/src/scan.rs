@@ -3,6 +3,8 @@
 mod batch;
 mod errors;
 mod fetch;
+mod local;
+pub(crate) mod memory;
 mod task;
 
 use std::pin::Pin;
@@ -16,6 +18,7 @@ use tokio::sync::mpsc;
 
 pub use batch::{Batch, BatchRow, ColumnError, ColumnKey, Fixed, FixedColumn, VarlenColumn};
 pub use errors::ScanError;
+pub use memory::SharedMemoryError;
 
 use crate::filter::Filter;
 use crate::table::Table;

@@ -27,6 +27,15 @@ pub mod required;
 
 pub use method::Method;
 
+/// Packages of our own, which Kudu does not have.
+#[allow(missing_docs, clippy::all)]
+pub mod nyala {
+    /// Package `nyala.tserver`: scans by shared memory.
+    pub mod tserver {
+        include!("gen/nyala.tserver.rs");
+    }
+}
+
 /// Package `kudu`: what all services share. The other packages are below it.
 #[allow(missing_docs, clippy::all)]
 pub mod kudu {

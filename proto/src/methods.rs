@@ -7,3 +7,4 @@ pub use crate::kudu::transactions::txn_manager_service;
 pub use crate::kudu::tserver::tablet_copy_service;
 pub use crate::kudu::tserver::tablet_server_admin_service;
 pub use crate::kudu::tserver::tablet_server_service;
+pub use crate::nyala::tserver::local_scan_service;

@@ -95,11 +95,11 @@ impl Proxy {
         }
     }
 
-    /// May the server attach descriptors to its answers? Known once the connection is made; false until then.
-    pub fn takes_descriptors(&self) -> bool {
-        let Ok(runtime) = runtime::Handle::try_current() else { return false };
-        let link = self.inner.messenger.existing_link(&self.inner.id, &runtime);
-        link.is_some_and(|link| link.takes_descriptors())
+    /// Where descriptors go that the server attaches to its answers. `None` if it attaches none, or while the connection is
+    /// not made yet.
+    pub fn descriptors(&self) -> Option<Arc<Descriptors>> {
+        let runtime = runtime::Handle::try_current().ok()?;
+        self.inner.messenger.existing_link(&self.inner.id, &runtime)?.taken().cloned()
     }
 
     fn link(&self, runtime: &runtime::Handle) -> Arc<Link> {

@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(120);
 async fn descriptors_are_there_with_the_answer_among_big_and_small_ones() {
     let rig = Rig::start(1, ServerOptions::default());
     let [_, unix] = rig.proxies(&Messenger::builder().user("alice").build());
-    assert!(!unix.takes_descriptors(), "there is no connection yet");
+    assert!(unix.descriptors().is_none(), "there is no connection yet");
     let mut calls = Vec::new();
     for number in 0..80u8 {
         let proxy = unix.clone();
@@ -35,7 +35,7 @@ async fn descriptors_are_there_with_the_answer_among_big_and_small_ones() {
         received += call.await.unwrap();
     }
     assert_eq!(received, 20 * (1 + 2 + 3));
-    assert!(unix.takes_descriptors());
+    assert!(unix.descriptors().is_some());
     assert_eq!(rig.accepted(), 1, "all on one connection");
 }
 
@@ -59,7 +59,7 @@ async fn nobody_gets_any_over_tcp_or_without_saying_so() {
     for proxy in [tcp, unix] {
         let response = proxy.call::<Attach>(&Bytes::from(vec![3])).timeout(LONG).send().await.unwrap();
         assert_eq!(response.sidecars, [Bytes::from_static(&[0])]);
-        assert!(response.descriptors.is_none() && !proxy.takes_descriptors());
+        assert!(response.descriptors.is_none() && proxy.descriptors().is_none());
     }
 }
 

@@ -31,13 +31,17 @@ impl Map {
     /// # Errors
     /// What the system says: e.g. that it is no file, or that the process has too many maps.
     pub fn of(file: &File) -> io::Result<Self> {
+        Self::with(file, MapFlags::SHARED)
+    }
+
+    pub(crate) fn with(file: &File, flags: MapFlags) -> io::Result<Self> {
         let len = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
         if len == 0 {
             // The system maps no empty files.
             return Ok(Self { start: NonNull::dangling(), len });
         }
         // SAFETY: the system chooses the place, so no other memory of this process is touched.
-        let start = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
+        let start = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, flags, file, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, len })
     }

@@ -9,6 +9,7 @@ use server_base::{ServerClock, ServerIdentity};
 use crate::commit_wait::CommitWaits;
 use crate::memory::MemoryLimit;
 use crate::scanner::registry::Scanners;
+use crate::scanner::shared::SharedBlocks;
 use crate::storage::TabletStore;
 use crate::tablets::Tablets;
 
@@ -21,6 +22,7 @@ pub(crate) struct Node {
     /// `None` if tablets live in memory only.
     pub(crate) store: Option<TabletStore>,
     pub(crate) scanners: Scanners,
+    pub(crate) shared: SharedBlocks,
     pub(crate) memory: MemoryLimit,
     pub(crate) commit_waits: CommitWaits,
     /// No new scans, leadership to others: before the server is taken down.

@@ -67,6 +67,7 @@ const TSERVER_FLAGS: &[(&str, &str)] = &[
     ("scanner_gc_check_interval_us", "how often idle scanners are looked for"),
     ("scanner_default_batch_size_bytes", "the size of a batch if the client names none"),
     ("scanner_max_batch_size_bytes", "the largest batch, whatever the client asks for"),
+    ("block_cache_capacity_mb", "memory for columns that local clients read in place; 0 shares none"),
     ("tablet_history_max_age_sec", "how far back snapshots may be read"),
     (
         "memory_limit_hard_bytes",

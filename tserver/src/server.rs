@@ -15,6 +15,7 @@ use crate::heartbeat::Heartbeats;
 use crate::memory::MemoryLimit;
 use crate::node::Node;
 use crate::scanner::registry::Scanners;
+use crate::scanner::shared::SharedBlocks;
 use crate::services;
 use crate::storage::{TABLETS, TabletStore};
 use crate::tablets::Tablets;
@@ -58,12 +59,14 @@ impl TabletServer {
             tablets: Tablets::new(),
             store: folder.map(|folder| TabletStore::new(folder, durability::log_options(&options.flags))),
             scanners: Scanners::new(),
+            shared: SharedBlocks::new((options.flags.count("block_cache_capacity_mb") as u64) << 20),
             memory: MemoryLimit::from_flags(&options.flags),
             commit_waits: CommitWaits::start(queue)?,
             quiescing: AtomicBool::new(false),
             flags: options.flags.clone(),
         });
         server.register(services::tablet::service(&node, threads, queue))?;
+        server.register(services::local_scan::service(&node, LOCAL_THREADS.min(threads), queue))?;
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
         server.register(services::consensus::service(&node, queue))?;
         server.register(generic)?;
@@ -116,5 +119,7 @@ impl TabletServer {
     }
 }
 
+/// Scans that copy next to nothing.
+const LOCAL_THREADS: usize = 4;
 /// Creating and deleting is quick.
 const ADMIN_THREADS: usize = 2;

@@ -9,6 +9,7 @@ use schema::key::KeyError;
 use schema::{DataType, PredicateError, SchemaError};
 use thiserror::Error;
 
+use super::memory::SharedMemoryError;
 use crate::error::{AttemptError, MasterError, because};
 
 /// A scan that cannot start, or does not come to its end.
@@ -93,6 +94,18 @@ pub enum ScanError {
         host: HostPort,
         /// What is wrong.
         source: Box<BlockError>,
+    },
+    /// An answer names memory that cannot be read: a bug of the server, or this system allows no more maps.
+    #[error("table '{table}', tablet {tablet}: {host} shares rows that cannot be read: {source}")]
+    SharedMemory {
+        /// The table.
+        table: String,
+        /// The tablet.
+        tablet: String,
+        /// The tablet server.
+        host: HostPort,
+        /// What is wrong.
+        source: SharedMemoryError,
     },
 }
 

@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use meta_cache::{Reach, Server, Tablet};
-use proto::kudu::tserver::{NewScanRequestPb, ScanRequestPb, ScanResponsePb, ScannerKeepAliveRequestPb};
+use proto::kudu::tserver::{NewScanRequestPb, ScanRequestPb, ScannerKeepAliveRequestPb};
 use proto::kudu::{
     ColumnSchemaPb, ColumnarRowBlockPb, OrderMode, ReadMode as WireReadMode, RowwiseRowBlockPb,
 };
 use proto::methods::tablet_server_service::{Scan, ScannerKeepAlive};
-use rpc_core::{CallError, Response};
+use rpc_core::CallError;
 use schema::columnar::BlockError;
 use schema::{Column, ColumnData, ColumnarBlock, Timestamp, row_block};
 
 use super::batch::Batch;
+use super::local::{self, Answer};
 use super::task::{Progress, Scanner};
 use super::{Layout, Plan, ReadMode, ScanError};
 use crate::client::{CallSpec, no_replica};
@@ -54,7 +55,7 @@ impl Plan {
                 }
                 Some(server) => {
                     let request = self.open_request(progress, &tablet);
-                    match shared.try_server::<Scan>(&server, &request, self.spec(deadline)).await {
+                    match local::scan(shared, &server, &request, self.layout, self.spec(deadline)).await {
                         Ok(answer) => {
                             let fetched = self.read(progress, answer, &tablet, &server)?;
                             return Ok(Some(((fetched, server), tablet)));
@@ -117,7 +118,7 @@ impl Plan {
         loop {
             // A batch that was asked for and not received cannot be asked for again, so one try gets all the time.
             let spec = CallSpec { deadline: deadline.at(), features: &[], request_id: None };
-            match shared.try_server::<Scan>(&scanner.server, &request, spec).await {
+            match local::scan(shared, &scanner.server, &request, self.layout, spec).await {
                 Ok(answer) => {
                     scanner.next_call = scanner.next_call.wrapping_add(1);
                     let fetched = self.read(progress, answer, tablet, &scanner.server);
@@ -213,11 +214,11 @@ impl Plan {
     fn read(
         &self,
         progress: &mut Progress,
-        answer: Response<ScanResponsePb>,
+        answer: Answer,
         tablet: &Tablet,
         server: &Server,
     ) -> Result<Fetched, ScanError> {
-        let Response { message, sidecars, .. } = answer;
+        let Answer { message, sidecars, .. } = &answer;
         let shared = self.table.shared();
         shared.observe(message.propagated_timestamp);
         shared.observe(message.snap_timestamp);
@@ -228,8 +229,17 @@ impl Plan {
             progress.last_key = message.last_primary_key.clone();
         }
         let block = match (&message.columnar_data, &message.data) {
-            (Some(columnar), _) => read_columnar(columnar, &sidecars),
-            (None, Some(rows)) => self.read_rows(rows, &sidecars),
+            (Some(columnar), _) => {
+                let mut block = read_columnar(columnar, sidecars);
+                answer.place_shared(&mut block).map_err(|source| ScanError::SharedMemory {
+                    table: self.table.name().to_owned(),
+                    tablet: tablet.id().to_owned(),
+                    host: server.host_port(),
+                    source,
+                })?;
+                Ok(block)
+            }
+            (None, Some(rows)) => self.read_rows(rows, sidecars),
             (None, None) => Ok(ColumnarBlock::default()),
         };
         let checked = block.and_then(|block| {
@@ -279,14 +289,14 @@ fn was_not_sent(error: &AttemptError) -> bool {
     matches!(error.call_error(), Some(CallError::Network { sent: false, .. }))
 }
 
-fn read_columnar(block: &ColumnarRowBlockPb, sidecars: &[Bytes]) -> Result<ColumnarBlock, BlockError> {
+fn read_columnar(block: &ColumnarRowBlockPb, sidecars: &[Bytes]) -> ColumnarBlock {
     let columns = block.columns.iter().map(|column| ColumnData {
         data: sidecar(sidecars, column.data_sidecar).unwrap_or_default(),
         varlen: sidecar(sidecars, column.varlen_data_sidecar),
         non_null: sidecar(sidecars, column.non_null_bitmap_sidecar),
     });
     let rows = usize::try_from(block.num_rows()).unwrap_or(0);
-    Ok(ColumnarBlock { rows, columns: columns.collect() })
+    ColumnarBlock { rows, columns: columns.collect() }
 }
 
 fn sidecar(sidecars: &[Bytes], index: Option<i32>) -> Option<Bytes> {

@@ -101,9 +101,9 @@ impl Link {
         Arc::clone(self.descriptors.get_or_init(Arc::default))
     }
 
-    /// May descriptors come with answers?
-    pub(crate) fn takes_descriptors(&self) -> bool {
-        self.descriptors.get().is_some()
+    /// The same, if any may come.
+    pub(crate) fn taken(&self) -> Option<&Arc<Descriptors>> {
+        self.descriptors.get()
     }
 
     /// Those that came, if any ever did.

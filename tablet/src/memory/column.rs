@@ -302,6 +302,10 @@ pub(crate) fn slice(layout: Layout, column: &Column, start: usize, len: usize) -
         (None, None) => ColumnData { data: column.data.clone(), varlen: None, non_null },
         (None, Some(heap)) => {
             let (first, end) = (offset_at(&column.data, start), offset_at(&column.data, start + len));
+            if first == 0 {
+                let data = column.data.slice(start * 4..(start + len + 1) * 4);
+                return ColumnData { data, varlen: Some(heap.slice(..end)), non_null };
+            }
             let offsets = column.data[start * 4..(start + len + 1) * 4].as_chunks::<4>().0;
             let rebased: Vec<u8> = offsets
                 .iter()

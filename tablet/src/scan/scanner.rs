@@ -16,6 +16,9 @@ use crate::memory::tombstones::PAGE_ROWS;
 /// Rows looked at in one call when few of them match, so that a call stays short (a few milliseconds).
 const LOOKED_AT: usize = 1 << 20;
 
+/// Of runs that are to be kept, those of fewer bytes are put together with what follows.
+const WORTH_A_RUN: usize = 64 << 10;
+
 /// Reads one snapshot of a tablet, block by block. It holds the snapshot's parts, and never blocks writers.
 #[derive(Debug)]
 pub struct Scanner {
@@ -28,6 +31,7 @@ pub struct Scanner {
     left: u64,
     source: Source,
     last: Option<Place>,
+    keep_runs: bool,
 }
 
 /// Where the next rows come from.
@@ -64,7 +68,13 @@ impl Scanner {
             Source::Stored { part: 0, row: 0, page: Page::Range { part: 0, start: 0, end: 0 } }
         };
         let left = limit.unwrap_or(u64::MAX);
-        Self { schema, layouts, projection, view, filter, left, source, last: None }
+        Self { schema, layouts, projection, view, filter, left, source, last: None, keep_runs: false }
+    }
+
+    /// From now on, blocks of neighbouring rows end where what they share ends, however long they are: for readers who
+    /// do not copy.
+    pub fn keep_runs(&mut self, wanted: bool) {
+        self.keep_runs = wanted;
     }
 
     /// The next block of at most about `max_bytes` bytes (counted as a row-wise answer would be), `None` at the end.
@@ -78,7 +88,7 @@ impl Scanner {
         if !self.has_more() {
             return Ok(None);
         }
-        let Self { schema, layouts, projection, view, filter, left, source, last } = self;
+        let Self { schema, layouts, projection, view, filter, left, source, last, keep_runs } = self;
         if let Source::Unsorted = source {
             let places = order::sorted(schema, layouts, view, filter, *left);
             *source = Source::Sorted { places, next: 0 };
@@ -87,7 +97,11 @@ impl Scanner {
         let most = usize::try_from(*left).unwrap_or(usize::MAX).min(stored);
         let mut block = BlockBuilder::new(layouts, projection, max_bytes, most);
         let mut looked_at = 0;
-        while *left > 0 && (block.rows == 0 || block.bytes < max_bytes) && looked_at < LOOKED_AT {
+        while *left > 0 && looked_at < LOOKED_AT {
+            let in_run = || *keep_runs && block.is_one_run() && source.is_inside();
+            if block.rows > 0 && block.bytes >= max_bytes && !in_run() {
+                break;
+            }
             let step = STEP_ROWS.min(usize::try_from(*left).unwrap_or(STEP_ROWS));
             let given = match source {
                 Source::Sorted { places, next } => {
@@ -102,7 +116,8 @@ impl Scanner {
                 Source::Stored { part, row, page } if page.is_empty() => {
                     let Some(stored) = view.get(*part) else { break };
                     // A block that ends with its part is shared; with rows of the next one it would be copied.
-                    if *row == 0 && block.is_one_run() && block.bytes >= max_bytes / 4 {
+                    let enough = if *keep_runs { WORTH_A_RUN.min(max_bytes / 4) } else { max_bytes / 4 };
+                    if *row == 0 && block.is_one_run() && block.bytes >= enough {
                         break;
                     }
                     let len = PAGE_ROWS.min(stored.rows as usize - *row);
@@ -143,6 +158,13 @@ impl Scanner {
         let mut key = Vec::new();
         order::encode_key(&self.schema, &self.layouts, part, place.row as usize, &mut key);
         Some(key)
+    }
+}
+
+impl Source {
+    /// Are there more rows where the last ones came from?
+    fn is_inside(&self) -> bool {
+        matches!(self, Self::Stored { row, page, .. } if *row > 0 || !page.is_empty())
     }
 }
 

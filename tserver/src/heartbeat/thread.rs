@@ -51,6 +51,7 @@ impl Heartbeats {
                     tokio::time::sleep(check_interval).await;
                     let ttl = node.flags.millis("scanner_ttl_ms").unwrap_or(Duration::MAX);
                     node.scanners.expire(Instant::now(), ttl);
+                    node.shared.sweep();
                 }
             });
             let node = SharedNode::clone(&common.node);

@@ -4,9 +4,11 @@ use bytes::Bytes;
 use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::tserver::{ChecksumRequestPb, ChecksumResponsePb, ScanRequestPb, ScanResponsePb};
+use schema::columnar::BlockError;
 use schema::{Cell, ColumnarBlock};
 
-use super::turn::{self, Ask, Refusal};
+use super::format::Format;
+use super::turn::{self, Ask, Refusal, Turn};
 use crate::fault::Fault;
 use crate::node::Node;
 
@@ -23,23 +25,39 @@ pub(crate) fn scan(
         batch_size_bytes: request.batch_size_bytes,
         close: request.close_scanner(),
         user,
+        shares: false,
     };
-    let turn = turn::take(node, &ask)?;
-    let mut response = ScanResponsePb {
+    let mut turn = turn::take(node, &ask)?;
+    let block = turn.block.take();
+    let mut response = about(node, turn);
+    let sidecars = match block {
+        None => Vec::new(),
+        Some((block, format)) => fill(block, &format, &mut response)?,
+    };
+    Ok((response, sidecars))
+}
+
+/// All of an answer but the rows.
+pub(super) fn about(node: &Node, turn: Turn) -> ScanResponsePb {
+    ScanResponsePb {
         has_more_results: Some(turn.has_more),
         scanner_id: turn.scanner_id,
         snap_timestamp: turn.snapshot.map(|at| at.0),
         last_primary_key: turn.last_key,
         propagated_timestamp: Some(node.clock.now().0),
         ..Default::default()
-    };
-    let sidecars = match turn.block {
-        None => Vec::new(),
-        Some((block, format)) => format
-            .fill(block, &mut response)
-            .map_err(|error| Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string()))?,
-    };
-    Ok((response, sidecars))
+    }
+}
+
+/// Puts rows into an answer; what goes into its sidecars.
+pub(super) fn fill(
+    block: ColumnarBlock,
+    format: &Format,
+    response: &mut ScanResponsePb,
+) -> Result<Vec<Bytes>, Fault> {
+    let unreadable =
+        |error: BlockError| Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string());
+    format.fill(block, response).map_err(unreadable)
 }
 
 /// The sum over all rows so far; the client brings along what the calls before came to.
@@ -56,6 +74,7 @@ pub(crate) fn checksum(
         batch_size_bytes: request.batch_size_bytes,
         close: request.close_scanner(),
         user,
+        shares: false,
     };
     let turn = turn::take(node, &ask)?;
     let mut sum = before.map_or(0, |before| before.previous_checksum);

@@ -2,6 +2,8 @@
 
 pub(crate) mod answers;
 pub(crate) mod format;
+pub(crate) mod local;
 pub(crate) mod open;
 pub(crate) mod registry;
+pub(crate) mod shared;
 pub(crate) mod turn;

@@ -23,6 +23,15 @@ pub(crate) struct Ask<'a> {
     pub(crate) batch_size_bytes: Option<u32>,
     pub(crate) close: bool,
     pub(crate) user: &'a str,
+    /// The reader shares memory with us: blocks that are stored in one piece are given out in one piece.
+    pub(crate) shares: bool,
+}
+
+impl Ask<'_> {
+    /// Not if the client has a size of its own in mind.
+    fn keeps_runs(&self) -> bool {
+        self.shares && self.batch_size_bytes.is_none()
+    }
 }
 
 /// What a call brought.
@@ -69,7 +78,7 @@ pub(crate) fn take(node: &Node, ask: &Ask<'_>) -> Result<Turn, Refusal> {
 
 fn first(node: &Node, ask: &Ask<'_>, new: &NewScanRequestPb) -> Result<Turn, Fault> {
     let (replica, mut scan) = open(node, new)?;
-    let mut turn = read(&mut scan, batch_size(node, ask))?;
+    let mut turn = read(&mut scan, batch_size(node, ask), ask.keeps_runs())?;
     turn.has_more &= !ask.close;
     if turn.has_more {
         scan.next_call = 1;
@@ -96,7 +105,7 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
         return Err(Fault::invalid(Code::InvalidScanCallSeqId, text));
     }
     let still_here = node.tablets.get(scanner.tablet_id.as_bytes()).and_then(|r| r.tablet().map(|_| ()));
-    let turn = still_here.and_then(|()| read(&mut scan, max_bytes));
+    let turn = still_here.and_then(|()| read(&mut scan, max_bytes, ask.keeps_runs()));
     let mut turn = turn.inspect_err(|_| node.scanners.remove(id))?;
     scan.next_call = scan.next_call.wrapping_add(1);
     turn.has_more &= !ask.close;
@@ -111,11 +120,12 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
 
 /// Reads a batch: some rows, or none after half a second without a match. A batch of no bytes is not read at all, and
 /// whether there are rows is seen in the next call.
-fn read(scan: &mut OpenScan, max_bytes: usize) -> Result<Turn, Fault> {
+fn read(scan: &mut OpenScan, max_bytes: usize, keep_runs: bool) -> Result<Turn, Fault> {
     let mut turn = Turn { snapshot: scan.snapshot, has_more: true, ..Turn::default() };
     if max_bytes == 0 {
         return Ok(turn);
     }
+    scan.scanner.keep_runs(keep_runs);
     let give_up = Instant::now() + LONGEST_TURN;
     let broken =
         |error: tablet::ScanError| Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string());

@@ -2,4 +2,5 @@
 
 pub(crate) mod admin;
 pub(crate) mod consensus;
+pub(crate) mod local_scan;
 pub(crate) mod tablet;

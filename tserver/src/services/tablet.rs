@@ -136,4 +136,4 @@ fn split_key_range(node: &Node, request: &SplitKeyRangeRequestPb) -> SplitKeyRan
 }
 
 /// Predicates, padded cells, quiescing, bloom filters, columnar layout. 4, the older bloom filter, hashes otherwise.
-const FEATURES: [u32; 5] = [1, 2, 3, 5, 6];
+pub(super) const FEATURES: [u32; 5] = [1, 2, 3, 5, 6];

@@ -76,6 +76,14 @@ impl Columns {
 enum Way {
     Tcp,
     Uds,
+    /// Over a unix socket, with rows in memory that our server shares. A real server sends them.
+    Shm,
+}
+
+impl Way {
+    fn is_unix(self) -> bool {
+        self != Way::Tcp
+    }
 }
 
 /// What is measured a round: the side, and whether the real command line reads.
@@ -94,7 +102,7 @@ impl Scan {
             let side = Side::start(Start { kit, tserver_flags: &[] })?;
             println!("loading {} rows: {}", thousands(self.rows), side.name);
             let table = runtime.block_on(async {
-                let client = side.client(self.way == Way::Uds).await?;
+                let client = side.client(self.way.is_unix(), self.way == Way::Shm).await?;
                 side::load(&client, self.rows).await
             })?;
             side.settle()?;
@@ -105,6 +113,13 @@ impl Scan {
             let on = |side| Series { side, by_cli, passes: Vec::new() };
             let wanted = !by_cli || self.versus_kudu;
             series.extend((0..sides.len()).filter(|_| wanted).map(on));
+        }
+        // Before all else: the server fills its memory, and a client maps it.
+        let mut fresh = Fresh::default();
+        if self.way == Way::Shm
+            && let Some((side, table)) = sides.first()
+        {
+            fresh.filled.push(runtime.block_on(self.once(side, table))?);
         }
         let mut flight = self.peers.then(|| self.flight()).transpose()?;
         let mut flights = Vec::new();
@@ -120,6 +135,18 @@ impl Scan {
                     series.passes.push(pass);
                 }
             }
+            if let Some((side, _)) = sides.first().filter(|_| self.way == Way::Shm) {
+                let pass = runtime.block_on(async {
+                    let client = side.client(true, true).await?;
+                    let table = client.open_table(side::TABLE).await?;
+                    // The connection is made, and says what it can do.
+                    table.scan().limit(1).start()?.count().await?;
+                    self.once(side, &table).await
+                })?;
+                if round > 0 {
+                    fresh.mapped.push(pass);
+                }
+            }
             if let Some(flight) = &mut flight {
                 let pass = flight.pass()?;
                 if round > 0 {
@@ -128,41 +155,76 @@ impl Scan {
             }
         }
         let mut figures = publish(&series);
+        if let Some(later) = series.first().filter(|_| self.way == Way::Shm) {
+            fresh.publish(&later.passes, pass::own(self.rows), &mut figures);
+        }
         if let Some(ours) = series.first().filter(|_| self.peers) {
             add_flight(&mut figures, &ours.passes, &flights);
         }
         for (side, _) in sides {
             side.stop()?;
         }
-        let way = if self.way == Way::Uds { "unix socket" } else { "TCP" };
+        let way = match self.way {
+            Way::Tcp => "TCP",
+            Way::Uds => "unix socket",
+            Way::Shm => "shared memory",
+        };
         println!("\n{} rows, columns {}, {way}\n", thousands(self.rows), self.columns.names().join(", "));
         super::publish(&figures, self.json.as_ref())
     }
 
     fn flight(&self) -> Result<Flight> {
         let narrow = self.columns == Columns::Int32;
-        Flight::start(flight::Setting { rows: self.rows, narrow, unix: self.way == Way::Uds })
+        Flight::start(flight::Setting { rows: self.rows, narrow, unix: self.way.is_unix() })
     }
 
     async fn by_client(&self, side: &Side, table: &Table) -> Result<Pass> {
-        let reading = pass::Reading {
-            columns: self.columns.names(),
-            rows: self.rows,
-            batch_bytes: self.batch_bytes,
-            at_least: SAMPLE,
-        };
-        pass::by_client(side, table, &reading).await
+        pass::by_client(side, table, &self.reading(SAMPLE)).await
+    }
+
+    /// As `by_client`, the table only once.
+    async fn once(&self, side: &Side, table: &Table) -> Result<Pass> {
+        pass::by_client(side, table, &self.reading(Duration::ZERO)).await
+    }
+
+    fn reading(&self, at_least: Duration) -> pass::Reading<'_> {
+        let (rows, batch_bytes) = (self.rows, self.batch_bytes);
+        pass::Reading { columns: self.columns.names(), rows, batch_bytes, at_least }
     }
 
     fn by_cli(&self, kit: &Kit, side: &Side) -> Result<Pass> {
         let mut arguments = ["perf", "table_scan"].map(str::to_owned).to_vec();
         arguments.extend([side.master(), side::TABLE.to_owned(), "--num_threads=2".to_owned()]);
         arguments.push(format!("--columns={}", self.columns.names().join(",")));
-        if self.way == Way::Uds {
+        if self.way.is_unix() {
             let unix = ["--client_use_unix_domain_sockets=true", "--unlock_experimental_flags"];
             arguments.extend(unix.map(str::to_owned));
         }
         pass::by_cli(kit, side, &arguments, self.rows)
+    }
+}
+
+/// Scans that do not find everything mapped.
+#[derive(Default)]
+struct Fresh {
+    /// The first one of all: the server fills its memory.
+    filled: Vec<Pass>,
+    /// The first of a client.
+    mapped: Vec<Pass>,
+}
+
+impl Fresh {
+    /// Server and client together; `own` is what the client's pass over the cells costs by itself.
+    fn publish(&self, later: &[Pass], own: f64, figures: &mut Figures) {
+        let both = |passes: &[Pass]| passes.iter().map(|pass| pass.server_ns + pass.client_ns).collect();
+        let (first, new, later): (Vec<f64>, Vec<f64>, Vec<f64>) =
+            (both(&self.filled), both(&self.mapped), both(later));
+        let beyond: Vec<f64> = later.iter().map(|cost| cost - own).collect();
+        figures.add("cpu_ns_per_row_first_scan_of_all", "ns", &first);
+        figures.add("cpu_ns_per_row_first_scan_of_a_client", "ns", &new);
+        figures.add("cpu_ns_per_row_later_scans", "ns", &later);
+        figures.add("cpu_ns_per_row_of_the_pass_itself", "ns", &[own]);
+        figures.add("cpu_ns_per_row_beyond_the_pass", "ns", &beyond);
     }
 }
 

@@ -71,9 +71,10 @@ impl Side {
         bail!("the tablet server of {} was still busy {LONGEST_SETTLING:?} after its load", self.name)
     }
 
-    /// A client that reaches the tablet server one way.
-    pub(super) async fn client(&self, unix: bool) -> Result<Client> {
-        Ok(Client::builder(self.master()).use_unix_domain_sockets(unix).connect().await?)
+    /// A client that reaches the tablet server one way; over unix sockets, perhaps with shared memory.
+    pub(super) async fn client(&self, unix: bool, shared: bool) -> Result<Client> {
+        let client = Client::builder(self.master()).use_unix_domain_sockets(unix).share_memory(shared);
+        Ok(client.connect().await?)
     }
 }
 
