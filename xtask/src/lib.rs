@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 pub mod figures;
-pub mod interrupt;
 pub mod measure;
-pub mod report;
-pub mod rows;
+
+pub use cli::{interrupt, report, rows};

@@ -2,8 +2,9 @@
 
 use super::packages::Package;
 
-const FLOORS: [(&str, u8); 15] = [
-    ("xtask", 7),
+const FLOORS: [(&str, u8); 16] = [
+    ("xtask", 8),
+    ("cli", 7),
     ("mini-cluster", 6),
     ("master", 5),
     ("tserver", 5),

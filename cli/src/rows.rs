@@ -291,6 +291,16 @@ pub fn date_text(days: i32) -> String {
     parse::date_text(days)
 }
 
+/// The reverse of [`time_text`]: `YYYY-MM-DDTHH:MM:SS[.ffffff][Z]`, a blank in place of `T` too.
+pub fn time(text: &str) -> Option<i64> {
+    parse::micros(text)
+}
+
+/// The reverse of [`date_text`].
+pub fn date(text: &str) -> Option<i32> {
+    parse::date(text)
+}
+
 type Reader = csv::Reader<Box<dyn Read>>;
 
 fn open(path: &Path) -> Result<Reader, CsvError> {

@@ -1,0 +1,118 @@
+//! `nyala cluster`.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Subcommand;
+use cli::interrupt::Interrupt;
+use cli::report;
+use mini_cluster::MiniCluster;
+use serde_json::json;
+
+use crate::Target;
+
+#[derive(Subcommand)]
+pub(crate) enum Cluster {
+    /// Run a cluster in this process until Ctrl-C.
+    Start {
+        /// How many tablet servers.
+        #[arg(long, default_value_t = 3)]
+        tservers: usize,
+        /// The master's port on 127.0.0.1; 0 takes a free one.
+        #[arg(long, default_value_t = 7051)]
+        port: u16,
+        /// Keep everything in this folder: it is there again when a cluster is started on it.
+        #[arg(long)]
+        data_dir: Option<PathBuf>,
+        /// Print JSON for a machine.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Which servers a cluster has, and whether they live.
+    Status {
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+impl Cluster {
+    pub(crate) fn run(self, runtime: &tokio::runtime::Runtime) -> Result<()> {
+        match self {
+            Cluster::Start { tservers, port, data_dir, json } => start(tservers, port, data_dir, json),
+            Cluster::Status { target } => runtime.block_on(status(&target)),
+        }
+    }
+}
+
+fn start(tservers: usize, port: u16, data_dir: Option<PathBuf>, as_json: bool) -> Result<()> {
+    let interrupt = Interrupt::install()?;
+    let begin = Instant::now();
+    let mut builder = MiniCluster::builder().tservers(tservers).port(port);
+    if let Some(folder) = &data_dir {
+        builder = builder.data_dir(folder);
+    }
+    let cluster = builder.start_blocking()?;
+    let master = cluster.master_address();
+    if as_json {
+        let servers = cluster.tservers();
+        let servers: Vec<_> = servers
+            .iter()
+            .map(|t| json!({"uuid": t.uuid, "address": t.address, "unix_path": t.unix_path}))
+            .collect();
+        println!("{}", json!({"master": master, "tservers": servers}));
+    } else {
+        let mut rows = vec![vec!["master".to_owned(), master.clone(), String::new()]];
+        for tserver in cluster.tservers() {
+            let socket = tserver.unix_path.unwrap_or_default();
+            rows.push(vec!["tablet server".to_owned(), tserver.address, socket]);
+        }
+        println!("{}", report::table(&["server", "address", "unix socket"], &rows));
+        let kept = match &data_dir {
+            Some(folder) => format!("Everything is kept in {}.", folder.display()),
+            None => "Rows live until the servers stop.".to_owned(),
+        };
+        println!("\nReady in {} ms. {kept} Ctrl-C stops the servers.", begin.elapsed().as_millis());
+        println!("Try: nyala table list --master {master}");
+    }
+    while !interrupt.is_set() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    cluster.shutdown()?;
+    Ok(())
+}
+
+async fn status(target: &Target) -> Result<()> {
+    let client = target.connect().await?;
+    let (servers, tables) = (client.list_tablet_servers().await?, client.list_tables("").await?);
+    if target.json {
+        let servers: Vec<_> = servers
+            .iter()
+            .map(|t| {
+                json!({
+                    "uuid": t.uuid,
+                    "addresses": t.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "unix_path": t.unix_path,
+                    "ms_since_heartbeat": t.since_heartbeat.as_millis() as u64,
+                })
+            })
+            .collect();
+        println!(
+            "{}",
+            json!({"cluster_id": client.cluster_id(), "tservers": servers, "tables": tables.len()})
+        );
+        return Ok(());
+    }
+    let row = |t: &client::TabletServerInfo| {
+        vec![
+            t.uuid.clone(),
+            t.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+            t.unix_path.clone().unwrap_or_default(),
+            format!("{:.1} s ago", t.since_heartbeat.as_secs_f64()),
+        ]
+    };
+    let rows: Vec<_> = servers.iter().map(row).collect();
+    println!("{}", report::table(&["tablet server", "address", "unix socket", "heard"], &rows));
+    println!("\ncluster {}, {} tables", client.cluster_id().unwrap_or_default(), tables.len());
+    Ok(())
+}

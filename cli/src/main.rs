@@ -1,0 +1,74 @@
+//! `nyala`: clusters and tables from the command line.
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod table;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use client::Client;
+
+/// Clusters and tables, of Nyala and of Apache Kudu.
+#[derive(Parser)]
+#[command(name = "nyala", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a cluster, or look at one.
+    #[command(subcommand)]
+    Cluster(cluster::Cluster),
+    /// List, make, fill and read tables.
+    #[command(subcommand)]
+    Table(table::Table),
+}
+
+/// Which cluster, and how to print.
+#[derive(clap::Args)]
+struct Target {
+    /// The masters of the cluster: host:port, several with commas.
+    #[arg(long, short, env = "NYALA_MASTER", default_value = "127.0.0.1:7051")]
+    master: String,
+    /// Print JSON for a machine, one value or one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Target {
+    async fn connect(&self) -> Result<Client> {
+        Ok(Client::connect(self.master.as_str()).await?)
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        // Who reads has seen enough: `nyala table scan t | head`.
+        Err(error) if is_closed_pipe(&error) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nyala: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match arguments.command {
+        Command::Cluster(command) => command.run(&runtime),
+        Command::Table(command) => runtime.block_on(command.run()),
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let is = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(is)
+            || cause
+                .downcast_ref::<csv::Error>()
+                .is_some_and(|error| matches!(error.kind(), csv::ErrorKind::Io(error) if is(error)))
+    })
+}
