@@ -6,6 +6,7 @@ mod client;
 mod faults;
 mod java;
 mod kit;
+mod subcommands;
 mod suite;
 mod target;
 mod unix;
@@ -47,6 +48,10 @@ pub(crate) struct Interop {
     /// How many times the Java client creates, opens, fills and drops a table.
     #[arg(long, default_value_t = 500)]
     tables: u32,
+
+    /// Writes what `subcommands` found into docs/compatibility.md.
+    #[arg(long)]
+    write: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,6 +68,8 @@ pub(crate) enum What {
     Faults,
     /// The tests of our client on real servers.
     Client,
+    /// Every subcommand of the real command line on our servers and on real ones, compared.
+    Subcommands,
 }
 
 impl Interop {
@@ -75,6 +82,7 @@ impl Interop {
             tservers: 3,
             rows: 1_000_000,
             tables: 500,
+            write: false,
         }
     }
 
@@ -98,6 +106,7 @@ impl Interop {
                 }
                 What::Faults => faults::run(&kit, self.on)?,
                 What::Client => self.with_cluster(&kit, Servers::Real, client::run)?,
+                What::Subcommands => subcommands::run(&kit, self.write)?,
             }
         }
         Ok(())

@@ -117,6 +117,13 @@ impl<'a> Suite<'a> {
         Ok(Run { code: status.code(), out: text("out")?, err: text("err")? })
     }
 
+    /// Starts `kudu` without waiting for its end.
+    pub(super) fn start(&self, arguments: &[&str]) -> Result<std::process::Child> {
+        let mut command = self.kit.kudu();
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().context("kudu")
+    }
+
     /// Records a verdict under a name and prints it, with the end of the output when it is bad.
     pub(super) fn record(&mut self, name: &str, run: &Run, verdict: Verdict) {
         match verdict {

@@ -1,0 +1,191 @@
+//! Every subcommand of the real command line on our cluster and on the real one, side by side.
+
+mod calls;
+mod help;
+mod page;
+mod shape;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use self::calls::{CALLS, Call};
+use self::page::Row;
+use self::shape::{Look, Outcome, compare};
+use super::Kit;
+use super::suite::{Run, Suite};
+use super::target::{Servers, Target};
+use crate::step;
+
+/// More differences than this are a failure.
+const MOST_NOT_YET: usize = 5;
+/// How long a server that was started may take until the cluster shows it.
+const START: Duration = Duration::from_secs(60);
+
+/// Runs all calls on both clusters; `write` puts the result into docs/compatibility.md.
+pub(super) fn run(kit: &Kit, write: bool) -> Result<()> {
+    let suite = Suite::new(kit);
+    let commands = help::subcommands(&suite)?;
+    let mut sides = [Side::start(kit, Servers::Ours)?, Side::start(kit, Servers::Real)?];
+    let bar = xtask::report::progress(CALLS.len() as u64, "calls");
+    let mut outcomes: Vec<(&str, Outcome)> = Vec::new();
+    for call in CALLS {
+        let [ours, real] = &mut sides;
+        let (ours, real) = (ours.call(&suite, call)?, real.call(&suite, call)?);
+        let outcome = compare(call.look, &ours, &real);
+        bar.inc(1);
+        match &outcome {
+            Outcome::Differs(how) => {
+                bar.suspend(|| println!("kudu {} {}: {how}", call.command, call.arguments.join(" ")))
+            }
+            Outcome::Works | Outcome::Refused => {}
+        }
+        outcomes.push((call.command, outcome));
+    }
+    bar.finish_and_clear();
+    for side in sides {
+        side.target.stop()?;
+    }
+    let rows = commands
+        .into_iter()
+        .map(|(command, about)| row(command, about, &outcomes))
+        .collect::<Result<Vec<_>>>()?;
+    println!("{}", page::summary(&rows));
+    if write {
+        let date = step::capture(std::process::Command::new("date").args(["-u", "+%F"]))?;
+        std::fs::write(step::root().join("docs/compatibility.md"), page::page(&rows, date.trim()))?;
+    }
+    let not_yet: Vec<&str> =
+        rows.iter().filter(|row| row.mark() == "not yet").map(|row| row.command.as_str()).collect();
+    if not_yet.len() > MOST_NOT_YET {
+        bail!("{} subcommands differ from the real servers: {}", not_yet.len(), not_yet.join(", "));
+    }
+    Ok(())
+}
+
+/// A subcommand works when all its calls did what they do on the real cluster, and one of them was not refused.
+fn row(command: String, about: String, outcomes: &[(&str, Outcome)]) -> Result<Row> {
+    let own: Vec<&Outcome> =
+        outcomes.iter().filter(|(name, _)| *name == command).map(|(_, outcome)| outcome).collect();
+    let differs = own.iter().find(|outcome| matches!(outcome, Outcome::Differs(_)));
+    let works = own.iter().find(|outcome| **outcome == &Outcome::Works);
+    let outcome = differs.or(works).or(own.first()).with_context(|| format!("no call of {command}"))?;
+    Ok(Row { command, about, calls: own.len(), outcome: (*outcome).clone() })
+}
+
+/// One of the two clusters and what is known of it.
+struct Side {
+    target: Target,
+    folder: tempfile::TempDir,
+    /// The server that the last `tserver run` brought.
+    new_uuid: String,
+    /// Ids of tables by the name that they had when they were last seen.
+    ids: Vec<(String, String)>,
+}
+
+impl Side {
+    fn start(kit: &Kit, servers: Servers) -> Result<Side> {
+        let target = Target::start(kit, servers, 3)?;
+        Ok(Side { target, folder: tempfile::tempdir()?, new_uuid: String::new(), ids: Vec::new() })
+    }
+
+    fn call(&mut self, suite: &Suite<'_>, call: &Call) -> Result<Run> {
+        self.look(suite)?;
+        let mut words: Vec<String> = call.command.split(' ').map(str::to_owned).collect();
+        for argument in call.arguments {
+            words.push(self.fill(suite, argument)?);
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match call.look {
+            Look::Server => self.serve(suite, &words),
+            _ => suite.kudu(&words),
+        }
+    }
+
+    /// Notes the ids of all tables.
+    fn look(&mut self, suite: &Suite<'_>) -> Result<()> {
+        let list = suite.kudu(&[
+            "table",
+            "list",
+            &self.target.master,
+            "--columns=id,name",
+            "--list_table_output_format=json_compact",
+        ])?;
+        let list: serde_json::Value = serde_json::from_str(list.out.trim()).unwrap_or_default();
+        for table in list["tables"].as_array().into_iter().flatten() {
+            if let (Some(id), Some(name)) = (table["id"].as_str(), table["name"].as_str()) {
+                self.ids.retain(|(_, known)| known != name);
+                self.ids.push((id.to_owned(), name.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, suite: &Suite<'_>, argument: &str) -> Result<String> {
+        let mut text = argument.replace("{m}", &self.target.master).replace("{new_uuid}", &self.new_uuid);
+        text = text.replace("{dir}", &self.folder.path().to_string_lossy());
+        for (index, tserver) in self.target.tservers.iter().enumerate() {
+            text = text
+                .replace(&format!("{{t{index}}}"), &tserver.address)
+                .replace(&format!("{{u{index}}}"), &tserver.uuid);
+        }
+        for (id, name) in &self.ids {
+            text = text.replace(&format!("{{id:{name}}}"), id);
+        }
+        if ["{tablet}", "{home}", "{home_uuid}", "{other}"].iter().any(|name| text.contains(name)) {
+            let (tablet, uuid) = self.tablet(suite)?;
+            let address = |is_home: bool| {
+                let mut servers = self.target.tservers.iter();
+                servers
+                    .find(|t| (t.uuid == uuid) == is_home)
+                    .map(|t| t.address.clone())
+                    .context("a tablet server")
+            };
+            text = text.replace("{tablet}", &tablet).replace("{home_uuid}", &uuid);
+            text = text.replace("{home}", &address(true)?).replace("{other}", &address(false)?);
+        }
+        Ok(text)
+    }
+
+    /// A tablet of the table `shop`, and the uuid of its server.
+    fn tablet(&self, suite: &Suite<'_>) -> Result<(String, String)> {
+        let list = suite.kudu(&["table", "list", &self.target.master, "--list_tablets", "--tables=shop"])?;
+        let word = |mark: &str| {
+            let mut lines = list.out.lines().map(str::trim);
+            lines.find_map(|line| line.strip_prefix(mark)?.split_whitespace().next().map(str::to_owned))
+        };
+        Ok((word("T ").context("a tablet of shop")?, word("L ").context("the server of a tablet of shop")?))
+    }
+
+    /// Runs a server until the cluster shows it (a tablet server) or its port answers (a master), then ends it.
+    fn serve(&mut self, suite: &Suite<'_>, words: &[&str]) -> Result<Run> {
+        let mut child = suite.start(words)?;
+        let end = Instant::now() + START;
+        let mut run = Run::default();
+        while Instant::now() < end && run.code.is_none() {
+            std::thread::sleep(Duration::from_millis(200));
+            if let Some(status) = child.try_wait()? {
+                run.code = Some(status.code().unwrap_or(-1));
+            } else if words[0] == "tserver" {
+                let list = suite.kudu(&[
+                    "tserver",
+                    "list",
+                    &self.target.master,
+                    "--columns=uuid",
+                    "--format=space",
+                ])?;
+                let known = |uuid: &str| self.target.tservers.iter().any(|t| t.uuid == uuid);
+                if let Some(uuid) = list.out.split_whitespace().find(|word| word.len() == 32 && !known(word))
+                {
+                    self.new_uuid = uuid.to_owned();
+                    run.code = Some(0);
+                }
+            } else if self.folder.path().join("master/instance").exists() {
+                run.code = Some(0);
+            }
+        }
+        child.kill()?;
+        child.wait()?;
+        Ok(run)
+    }
+}
