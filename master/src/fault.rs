@@ -175,6 +175,27 @@ pub(crate) enum Fault {
     /// The disk refused the change; it did not happen.
     #[error(transparent)]
     Store(#[from] crate::catalog::store::StoreError),
+    /// No tablet server of this uuid has registered.
+    #[error("Requested tserver {0} has not been registered")]
+    UnknownServer(String),
+    /// It called not long ago.
+    #[error("TServer {0} is not presumed dead.")]
+    ServerLives(String),
+    /// A request that does not say which tablet server, or what to do with it.
+    #[error("{0}")]
+    BadServerChange(&'static str),
+    /// This master is alone, and stays.
+    #[error("Can't remove master {0} in a single master configuration")]
+    OnlyMaster(String),
+    /// No such master in this cluster.
+    #[error("Master {0} not found")]
+    UnknownMaster(String),
+    /// The master is part of the cluster already.
+    #[error("Master {0} already present")]
+    MasterPresent(String),
+    /// Several masters need replication.
+    #[error("adding master {0}: a cluster of several masters is not supported")]
+    NoSecondMaster(String),
     /// A client came by a proxy, but this tablet server has told no address for such clients.
     #[error("server {0} lacks proxy advertised addresses")]
     NoProxyAddress(String),
@@ -254,6 +275,11 @@ impl Fault {
                 (Code::IncompatibleReplicaManagement, ErrorCode::ConfigurationError)
             }
             F::Store(_) => (Code::UnknownError, ErrorCode::IoError),
+            F::UnknownServer(_) | F::UnknownMaster(_) => (Code::UnknownError, ErrorCode::NotFound),
+            F::ServerLives(_) => (Code::UnknownError, ErrorCode::IllegalState),
+            F::BadServerChange(_) | F::OnlyMaster(_) => (Code::UnknownError, ErrorCode::InvalidArgument),
+            F::MasterPresent(_) => (Code::UnknownError, ErrorCode::AlreadyPresent),
+            F::NoSecondMaster(_) => (Code::UnknownError, ErrorCode::NotSupported),
             F::NoProxyAddress(_) => (Code::UnknownError, ErrorCode::IllegalState),
         }
     }

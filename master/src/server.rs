@@ -46,11 +46,11 @@ impl Master {
         let (identity, flags) = (options.identity.clone(), options.flags.clone());
         let resolver = Arc::new(Names::new(SystemResolver, NAMES_TTL));
         let listening = Listening::start("Master", &options.rpc, &identity, &flags, &*resolver)?;
-        let generic = listening.generic_service(&identity, &flags, &clock);
-        let Listening { server, bound, proxied, unix, advertised, .. } = listening;
+        let (proxied, unix, advertised) =
+            (listening.proxied.clone(), listening.unix.clone(), listening.advertised.clone());
         let driver = Driver::new()?;
         let context = Arc::new(Context {
-            identity,
+            identity: identity.clone(),
             cluster_id,
             // Addresses for proxies are told to those who come by them, not to everybody.
             advertised,
@@ -62,6 +62,11 @@ impl Master {
             registered: watch::channel(0).0,
             options,
         });
+        let used = Arc::downgrade(&context);
+        let memory =
+            move || used.upgrade().map(|context| context.catalog.lock().trackers()).unwrap_or_default();
+        let generic = listening.generic_service(&identity, &flags, &clock, Arc::new(memory));
+        let Listening { server, bound, .. } = listening;
         server.register(generic)?;
         server.register(services::master_service(&context))?;
         server.register(services::consensus_service(&context))?;

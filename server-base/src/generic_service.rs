@@ -5,19 +5,22 @@ use std::sync::Arc;
 use net_addr::SockAddr;
 use proto::kudu::server::set_flag_response_pb::Code;
 use proto::kudu::server::{
-    CheckLeaksResponsePb, FlushCoverageResponsePb, GetFlagsRequestPb, GetFlagsResponsePb,
-    GetStatusResponsePb, ServerClockResponsePb, SetFlagRequestPb, SetFlagResponsePb, get_flags_response_pb,
+    CheckLeaksResponsePb, DumpMemTrackersResponsePb, FlushCoverageResponsePb, GetFlagsRequestPb,
+    GetFlagsResponsePb, GetStatusResponsePb, ServerClockResponsePb, SetFlagRequestPb, SetFlagResponsePb,
+    get_flags_response_pb,
 };
 use proto::methods::generic_service::{
-    CheckLeaks, FlushCoverage, GetFlags, GetStatus, SERVICE, ServerClock as ServerClockMethod, SetFlag,
+    CheckLeaks, DumpMemTrackers, FlushCoverage, GetFlags, GetStatus, SERVICE,
+    ServerClock as ServerClockMethod, SetFlag,
 };
 use rpc_server::Service;
 
 use crate::flags::{FlagSet, SetError};
+use crate::trackers::{self, MemoryUse, Process};
 use crate::{ServerClock, ServerIdentity, logging};
 
 /// What the service tells of its server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GenericService {
     /// Who the server is.
     pub identity: ServerIdentity,
@@ -27,6 +30,17 @@ pub struct GenericService {
     pub clock: ServerClock,
     /// Where it listens, with the ports filled in.
     pub bound: Vec<SockAddr>,
+    /// What its memory is used for.
+    pub memory: Arc<MemoryUse>,
+}
+
+impl std::fmt::Debug for GenericService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GenericService")
+            .field("identity", &self.identity)
+            .field("bound", &self.bound)
+            .finish()
+    }
 }
 
 impl GenericService {
@@ -35,7 +49,8 @@ impl GenericService {
     /// FlushCoverage and CheckLeaks answer that they did not succeed, as every release build of Kudu does.
     pub fn into_service(self) -> Service {
         let this = Arc::new(self);
-        let (status, get_flags, set_flag, clock) = (this.clone(), this.clone(), this.clone(), this);
+        let (status, get_flags, set_flag) = (this.clone(), this.clone(), this.clone());
+        let (clock, memory) = (this.clone(), this);
         Service::builder(SERVICE)
             .cheap::<GetStatus>(move |call| call.respond(&status.status()))
             .cheap::<GetFlags>(move |call| {
@@ -48,6 +63,10 @@ impl GenericService {
             })
             .cheap::<ServerClockMethod>(move |call| {
                 call.respond(&ServerClockResponsePb { timestamp: Some(clock.clock.now().0) });
+            })
+            .cheap::<DumpMemTrackers>(move |call| {
+                let root_tracker = Some(trackers::tree((memory.memory)(), Process::now()));
+                call.respond(&DumpMemTrackersResponsePb { root_tracker });
             })
             .cheap::<FlushCoverage>(|call| call.respond(&FlushCoverageResponsePb { success: Some(false) }))
             .cheap::<CheckLeaks>(|call| {
@@ -122,7 +141,13 @@ mod tests {
         let flags = FlagSet::builder(Role::TabletServer, "test").build();
         flags.parse(arguments.iter().copied()).unwrap();
         let bound = vec!["127.0.0.1:7050".parse().unwrap(), "@kudu-x".parse().unwrap()];
-        GenericService { identity: ServerIdentity::new(), flags, clock: ServerClock::new(), bound }
+        GenericService {
+            identity: ServerIdentity::new(),
+            flags,
+            clock: ServerClock::new(),
+            bound,
+            memory: Arc::new(Vec::new),
+        }
     }
 
     fn names(service: &GenericService, request: GetFlagsRequestPb) -> Vec<String> {
@@ -195,7 +220,13 @@ mod tests {
     fn a_flag_that_is_read_at_start_only_says_so() {
         let flags = FlagSet::builder(Role::Master, "test").read_at_start(&["max_num_replicas"]).build();
         let identity = ServerIdentity::new();
-        let service = GenericService { identity, flags, clock: ServerClock::new(), bound: Vec::new() };
+        let service = GenericService {
+            identity,
+            flags,
+            clock: ServerClock::new(),
+            bound: Vec::new(),
+            memory: Arc::new(Vec::new),
+        };
         let set = |force| SetFlagRequestPb {
             flag: "max_num_replicas".to_owned(),
             value: "5".to_owned(),

@@ -32,6 +32,7 @@ pub mod program;
 mod rpc_options;
 pub mod signals;
 mod start_error;
+mod trackers;
 
 pub use clock::{ServerClock, physical_micros};
 pub use generic_service::GenericService;
@@ -41,3 +42,4 @@ pub use identity::{
 pub use listening::Listening;
 pub use rpc_options::{OptionsError, RPC_FLAGS, RpcOptions};
 pub use start_error::StartError;
+pub use trackers::{MemoryUse, Tracker};

@@ -1,12 +1,14 @@
 //! A server that listens: which addresses it got, and what it tells of them.
 
+use std::sync::Arc;
+
 use net_addr::{HostPort, LocalAddresses, Resolver, SockAddr};
 use proto::kudu::ServerRegistrationPb;
 use rpc_server::{BindError, Server};
 
 use crate::acl::AccessRules;
 use crate::flags::FlagSet;
-use crate::{GenericService, RpcOptions, ServerClock, ServerIdentity, advertise, host_port_pb};
+use crate::{GenericService, MemoryUse, RpcOptions, ServerClock, ServerIdentity, advertise, host_port_pb};
 
 /// A server whose ports are known and whose services are still to be registered.
 #[derive(Debug)]
@@ -78,9 +80,10 @@ impl Listening {
         identity: &ServerIdentity,
         flags: &FlagSet,
         clock: &ServerClock,
+        memory: Arc<MemoryUse>,
     ) -> rpc_server::Service {
         let (identity, flags, clock) = (identity.clone(), flags.clone(), clock.clone());
-        GenericService { identity, flags, clock, bound: self.bound.clone() }.into_service()
+        GenericService { identity, flags, clock, bound: self.bound.clone(), memory }.into_service()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use net_addr::SockAddr;
 use proto::kudu::server::{GetFlagsRequestPb, SetFlagRequestPb};
 use proto::methods::generic_service::{
-    CheckLeaks, FlushCoverage, GetFlags, GetStatus, ServerClock as Clock, SetFlag,
+    CheckLeaks, DumpMemTrackers, FlushCoverage, GetFlags, GetStatus, ServerClock as Clock, SetFlag,
 };
 use rpc_core::{Messenger, Method, Proxy, RpcErrorCode};
 use rpc_server::Server;
@@ -35,6 +35,7 @@ fn start() -> Running {
         flags,
         clock: clock.clone(),
         bound: server.bound_addresses().to_vec(),
+        memory: Arc::new(|| vec![server_base::Tracker { id: "rows".to_owned(), limit: None, bytes: 4711 }]),
     };
     server.register(service.into_service()).unwrap();
     server.ready();
@@ -91,6 +92,9 @@ fn flags_belong_to_the_administrator() {
         assert_eq!(call::<FlushCoverage>(&owner, Default::default()).await.unwrap().success, Some(false));
         let leaks = call::<CheckLeaks>(&owner, Default::default()).await.unwrap();
         assert_eq!((leaks.success, leaks.found_leaks), (Some(false), None));
+        let root = call::<DumpMemTrackers>(&owner, Default::default()).await.unwrap().root_tracker.unwrap();
+        let rows = &root.child_trackers[0].child_trackers[0];
+        assert_eq!((rows.id(), rows.current_consumption(), rows.limit()), ("rows", 4711, -1));
     });
     running.server.shutdown();
 }

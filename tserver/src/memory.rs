@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rpc_core::{RemoteError, RpcErrorCode};
+use server_base::Tracker;
 use server_base::flags::FlagSet;
+
+use crate::node::Node;
 
 /// The memory of all tablets against the limit of the server.
 #[derive(Debug)]
@@ -31,6 +34,11 @@ impl MemoryLimit {
         self.used.store(used_bytes, Ordering::Relaxed);
     }
 
+    /// Bytes that rows may take; `None`: no limit.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        (self.hard_bytes < u64::MAX).then_some(self.hard_bytes)
+    }
+
     /// The answer to a write while there is no room; clients try again later.
     pub(crate) fn refusal(&self) -> Option<RemoteError> {
         let used = self.used.load(Ordering::Relaxed);
@@ -40,6 +48,17 @@ impl MemoryLimit {
             RemoteError::new(RpcErrorCode::ERROR_SERVER_TOO_BUSY, text)
         })
     }
+}
+
+/// What the rows of each tablet take.
+pub(crate) fn trackers(node: &Node) -> Vec<Tracker> {
+    let tablets = node.tablets.all();
+    let rows = tablets.iter().map(|replica| Tracker {
+        id: format!("tablet-{}", replica.id()),
+        limit: node.memory.limit(),
+        bytes: replica.bytes(),
+    });
+    rows.collect()
 }
 
 /// Bytes of the machine's memory, or of the container's share.

@@ -49,13 +49,11 @@ impl TabletServer {
             Listening::start("TabletServer", rpc, &options.identity, &options.flags, &SystemResolver)?;
         let registration = listening.registration(&options.identity, rpc);
         let clock = ServerClock::new();
-        let generic = listening.generic_service(&options.identity, &options.flags, &clock);
-        let Listening { server, bound, unix, .. } = listening;
         let (threads, queue) = (rpc.service_threads, rpc.queue_length);
 
         let node = Arc::new(Node {
             identity: options.identity.clone(),
-            clock,
+            clock: clock.clone(),
             tablets: Tablets::new(),
             store: folder.map(|folder| TabletStore::new(folder, durability::log_options(&options.flags))),
             scanners: Scanners::new(),
@@ -65,6 +63,10 @@ impl TabletServer {
             quiescing: AtomicBool::new(false),
             flags: options.flags.clone(),
         });
+        let used = Arc::downgrade(&node);
+        let memory = move || used.upgrade().map(|node| crate::memory::trackers(&node)).unwrap_or_default();
+        let generic = listening.generic_service(&options.identity, &options.flags, &clock, Arc::new(memory));
+        let Listening { server, bound, unix, .. } = listening;
         server.register(services::tablet::service(&node, threads, queue))?;
         server.register(services::local_scan::service(&node, LOCAL_THREADS.min(threads), queue))?;
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;

@@ -56,6 +56,11 @@ impl TabletStore {
         &**self.folder.backend()
     }
 
+    /// Where a tablet is, for people.
+    pub(crate) fn folder_of(&self, id: &str) -> String {
+        self.folder.path().join(TABLETS).join(id).display().to_string()
+    }
+
     /// Finishes what the end of the last process cut off, and lists what is here.
     pub(crate) fn find(&self) -> Result<Vec<Found>, StoreError> {
         let tablets = Path::new(TABLETS);

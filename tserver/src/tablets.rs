@@ -239,7 +239,7 @@ impl Tablets {
 }
 
 /// A replica elects itself once and leads from then on.
-const TERM: i64 = 1;
+pub(crate) const TERM: i64 = 1;
 /// A master that misses more than these asks for a full report anyway when it next finds an unknown tablet.
 const REMOVALS_REMEMBERED: usize = 10_000;
 

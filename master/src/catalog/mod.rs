@@ -6,6 +6,7 @@
 //! What has to last goes to the [`store`] before anybody can see it. A change that the store refuses does not happen.
 
 mod entries;
+mod maintenance;
 pub(crate) mod servers;
 pub(crate) mod store;
 pub(crate) mod tables;
@@ -25,6 +26,7 @@ use proto::kudu::{TableExtraConfigPb, TableTypePb};
 use crate::fault::Fault;
 use crate::options::Limits;
 use crate::placement::Load;
+use server_base::Tracker;
 use servers::Servers;
 use store::{Change, Entry, Kind, Store, StoreError};
 use tables::{Table, TablePlan, Tables};
@@ -68,6 +70,8 @@ pub(crate) struct Catalog {
     /// Replicas that are still to be dropped on servers that were away, by server.
     put_off: HashMap<String, Vec<String>>,
     servers: Servers,
+    /// Tablet servers that an operator works on: they get no new replicas.
+    maintenance: HashSet<String>,
     actions: VecDeque<Action>,
     random: fastrand::Rng,
     limits: Limits,
@@ -83,6 +87,7 @@ impl Catalog {
             deleted: HashMap::new(),
             put_off: HashMap::new(),
             servers: Servers::new(limits.tserver_silence),
+            maintenance: HashSet::new(),
             actions: VecDeque::new(),
             random,
             limits,
@@ -103,6 +108,7 @@ impl Catalog {
         let (mut cluster, mut tables) = (None, HashMap::new());
         for (kind, id, entry) in found {
             match kind {
+                Kind::Server => drop(catalog.maintenance.insert(id)),
                 Kind::Cluster => cluster = Some(String::from_utf8_lossy(&entry).into_owned()),
                 Kind::Table => {
                     let table = entries::read_table(id.clone(), &entry)?;
@@ -152,6 +158,11 @@ impl Catalog {
     /// Ends changes; what was changed is safe from then on.
     pub(crate) fn close(&self) {
         self.store.close();
+    }
+
+    /// What its memory is used for.
+    pub(crate) fn trackers(&self) -> Vec<Tracker> {
+        self.store.trackers()
     }
 
     /// The limits it keeps to.
@@ -233,7 +244,7 @@ impl Catalog {
             return Err(Fault::TableExists { name: plan.name.clone(), id: id.to_owned() });
         }
         let id = self.new_id();
-        let mut load = self.load(live);
+        let mut load = self.load(self.open_to_replicas(live, replicas));
         let mut table = Table { id: id.clone(), plan, schema_version: 0, tablets: Vec::new() };
         let mut changes = vec![entries::table(&table)];
         let mut tablets = Vec::with_capacity(table.plan.partitions.len());

@@ -118,6 +118,11 @@ impl Servers {
         if server.replaced { silent.max(self.silence) } else { silent }
     }
 
+    /// Forgets a server.
+    pub(crate) fn forget(&mut self, uuid: &str) {
+        self.known.remove(uuid);
+    }
+
     /// Forgets servers that have not called for [`LONG_GONE`], apart from those to be kept; the number of them.
     pub(crate) fn forget_long_gone(&mut self, now: Instant, keep: impl Fn(&str) -> bool) -> usize {
         let before = self.known.len();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schema::row_ops::{Decoder, EncodeError, Encoder};
 use schema::{Column, DataType, HybridClock, OpKind, PartialRow, RowError, Schema, Value};
-use server_base::physical_micros;
+use server_base::{Tracker, physical_micros};
 use tablet::{OpenError, ScanError, ScanSpec, Storage, Tablet, TabletOptions, WriteError};
 use thiserror::Error;
 
@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Tablet = 2,
     /// The id of the cluster.
     Cluster = 3,
+    /// The state that an operator gave a tablet server, by its uuid.
+    Server = 4,
 }
 
 /// An entry: what it is about, of what id, and its content.
@@ -146,6 +148,17 @@ impl Store {
         }
     }
 
+    /// What the entries take in memory.
+    pub(crate) fn trackers(&self) -> Vec<Tracker> {
+        let tablet = self.tablet.iter();
+        let tracker = |tablet: &Tablet| Tracker {
+            id: format!("tablet-{TABLET}"),
+            limit: None,
+            bytes: tablet.statistics().memory_bytes,
+        };
+        tablet.map(tracker).collect()
+    }
+
     fn read(&mut self) -> Result<Vec<Entry>, StoreError> {
         let Some(tablet) = &self.tablet else { return Ok(Vec::new()) };
         let spec = ScanSpec { projection: vec![0, 1, 2, DATA], ordered: true, ..ScanSpec::default() };
@@ -180,7 +193,9 @@ impl Store {
 
 impl Kind {
     fn of(number: i8) -> Option<Self> {
-        [Self::Table, Self::Tablet, Self::Cluster].into_iter().find(|kind| *kind as i8 == number)
+        [Self::Table, Self::Tablet, Self::Cluster, Self::Server]
+            .into_iter()
+            .find(|kind| *kind as i8 == number)
     }
 }
 

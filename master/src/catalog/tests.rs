@@ -271,3 +271,59 @@ fn servers_that_hold_nothing_are_forgotten_after_a_day() {
     assert_eq!(left.len(), 2, "one holds a tablet and one is still to drop one");
     assert_eq!(left.iter().filter(|uuid| holds(uuid)).count(), 1);
 }
+
+#[test]
+fn a_server_in_maintenance_gets_no_replicas_while_there_are_others() {
+    let (mut catalog, now) = catalog(2);
+    assert!(matches!(catalog.set_maintenance("nobody", true, false, 0), Err(Fault::UnknownServer(_))));
+    catalog.set_maintenance("nobody", true, true, 0).unwrap();
+    catalog.set_maintenance("ts0", true, false, 0).unwrap();
+    catalog.create_table(plan("t", 4, 1), now).unwrap();
+    let servers = |catalog: &mut Catalog| -> Vec<String> {
+        let server = |action| match action {
+            Action::Create { server, .. } => server,
+            other => panic!("{other:?}"),
+        };
+        actions(catalog).into_iter().map(server).collect()
+    };
+    assert_eq!(servers(&mut catalog), ["ts1"; 4]);
+    catalog.set_maintenance("ts1", true, false, 0).unwrap();
+    catalog.create_table(plan("u", 2, 1), now).unwrap();
+    assert_eq!(servers(&mut catalog).len(), 2, "better on a server in maintenance than nowhere");
+    catalog.set_maintenance("ts0", false, false, 0).unwrap();
+    catalog.create_table(plan("v", 3, 1), now).unwrap();
+    assert_eq!(servers(&mut catalog), ["ts0"; 3]);
+}
+
+#[test]
+fn maintenance_outlives_the_master() {
+    let memory = tablet::backend::Memory::new();
+    let open = || {
+        let storage = tablet::Storage {
+            backend: std::sync::Arc::new(memory.clone()),
+            folder: std::path::PathBuf::new(),
+            log: tablet::LogOptions::default(),
+        };
+        let store = Store::open(storage, std::sync::Arc::default()).unwrap();
+        let random = fastrand::Rng::with_seed(7);
+        Catalog::restore(Limits::default(), random, store, "cluster", Instant::now()).unwrap().0
+    };
+    let mut catalog = open();
+    for (uuid, begins) in [("a", true), ("b", true), ("a", false)] {
+        catalog.set_maintenance(uuid, begins, true, 1_700_000_000).unwrap();
+    }
+    catalog.close();
+    drop(catalog);
+    let catalog = open();
+    assert_eq!(["a", "b"].map(|uuid| catalog.in_maintenance(uuid)), [false, true]);
+}
+
+#[test]
+fn only_the_dead_are_unregistered_unless_forced() {
+    let (mut catalog, now) = catalog(2);
+    assert!(matches!(catalog.unregister("nobody", true, now), Err(Fault::UnknownServer(_))));
+    assert!(matches!(catalog.unregister("ts0", false, now), Err(Fault::ServerLives(_))));
+    catalog.unregister("ts0", true, now).unwrap();
+    catalog.unregister("ts1", false, now + Duration::from_secs(61)).unwrap();
+    assert!(catalog.servers().is_empty());
+}

@@ -58,8 +58,11 @@ pub(super) fn list_tablet_servers(context: &Arc<Context>, call: Call<m::ListTabl
                 i32::try_from(catalog.servers().silence_of(server, now).as_millis()).unwrap_or(i32::MAX),
             ),
             location: None,
-            // Maintenance is not there yet.
-            state: Some(TServerStatePb::None as i32),
+            state: Some(if catalog.in_maintenance(&server.uuid) {
+                TServerStatePb::MaintenanceMode as i32
+            } else {
+                TServerStatePb::None as i32
+            }),
         };
         let entries = catalog.servers().iter().map(entry);
         entries.filter(|entry| entry.registration.is_some()).collect()

@@ -4,6 +4,7 @@ mod cluster;
 mod consensus;
 mod heartbeat;
 mod locations;
+mod operators;
 mod tables;
 
 use std::sync::Arc;
@@ -115,6 +116,11 @@ pub(crate) fn master_service(context: &Arc<Context>) -> Service {
         .method::<m::GetTableSchema>(handler!(tables::schema))
         .method::<m::IsAlterTableDone>(handler!(tables::is_alter_done))
         .method::<m::GetTableStatistics>(handler!(tables::statistics))
+        .method::<m::ChangeTServerState>(handler!(operators::change_state))
+        .method::<m::UnregisterTServer>(handler!(operators::unregister))
+        .cheap::<m::RefreshAuthzCache>(handler!(operators::refresh_authz_cache))
+        .cheap::<m::AddMaster>(handler!(operators::add_master))
+        .cheap::<m::RemoveMaster>(handler!(operators::remove_master))
         .method::<m::GetTableLocations>(handler!(locations::of_table))
         .method::<m::GetTabletLocations>(handler!(locations::of_tablets))
         .build()

@@ -1,19 +1,28 @@
-//! `kudu.consensus.ConsensusService`: who leads, for tools.
+//! `kudu.consensus.ConsensusService`: who leads, for tools, and what a server without replication says to the rest.
 
+use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::consensus::get_consensus_state_response_pb::TabletConsensusInfoPb;
 use proto::kudu::consensus::{
     GetConsensusStateRequestPb, GetConsensusStateResponsePb, GetNodeInstanceResponsePb, HealthReportPb,
-    IncludeHealthReport, health_report_pb,
+    IncludeHealthReport, StartTabletCopyRequestPb, StartTabletCopyResponsePb, UnsafeChangeConfigRequestPb,
+    UnsafeChangeConfigResponsePb, health_report_pb,
 };
-use proto::methods::consensus_service::{GetConsensusState, GetNodeInstance, SERVICE};
+use proto::kudu::tserver::TabletServerErrorPb;
+use proto::kudu::tserver::tablet_server_error_pb::Code;
+use proto::methods::consensus_service::{
+    GetConsensusState, GetNodeInstance, SERVICE, StartTabletCopy, UnsafeChangeConfig,
+};
 use rpc_server::Service;
 use server_base::consensus::{replica_management, wrong_destination};
 
+use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
+use crate::tablets::TERM;
 
 /// The service, on a thread of its own: an answer may be of thousands of replicas.
 pub(crate) fn service(node: &SharedNode, queue_length: usize) -> Service {
     let (states, instance) = (SharedNode::clone(node), SharedNode::clone(node));
+    let (changes, copies) = (SharedNode::clone(node), SharedNode::clone(node));
     Service::builder(SERVICE)
         .threads(1)
         .queue_length(queue_length)
@@ -21,10 +30,57 @@ pub(crate) fn service(node: &SharedNode, queue_length: usize) -> Service {
             let response = consensus_state(&states, call.request());
             call.respond(&response);
         })
+        .method::<UnsafeChangeConfig>(move |call| {
+            let error = change_config(&changes, call.request()).err();
+            call.respond(&UnsafeChangeConfigResponsePb { error });
+        })
+        .method::<StartTabletCopy>(move |call| {
+            let error = Some(refuse_copy(&copies, call.request()));
+            call.respond(&StartTabletCopyResponsePb { error });
+        })
         .cheap::<GetNodeInstance>(move |call| {
             call.respond(&GetNodeInstanceResponsePb { node_instance: instance.identity.node_instance() });
         })
         .build()
+}
+
+/// A configuration of this server alone is what every replica has already.
+fn change_config(node: &Node, request: &UnsafeChangeConfigRequestPb) -> Result<(), TabletServerErrorPb> {
+    if let Some(error) = wrong_destination(request.dest_uuid.as_deref(), node.uuid()) {
+        return Err(error);
+    }
+    let replica = node.tablets.get(&request.tablet_id)?;
+    let mut peers = request.new_config.peers.iter().map(|peer| peer.permanent_uuid());
+    if peers.by_ref().all(|peer| peer == node.uuid().as_bytes()) && !request.new_config.peers.is_empty() {
+        return Ok(());
+    }
+    let text =
+        format!("tablet {} has one replica, on {}: replication is not supported", replica.id(), node.uuid());
+    Err(Fault::new(Code::InvalidConfig, ErrorCode::NotSupported, text).into())
+}
+
+/// A replica that runs is newer than what a tool would copy over it; others cannot be had, since there is no copying.
+fn refuse_copy(node: &Node, request: &StartTabletCopyRequestPb) -> TabletServerErrorPb {
+    if let Some(error) = wrong_destination(request.dest_uuid.as_deref(), node.uuid()) {
+        return error;
+    }
+    let id = String::from_utf8_lossy(&request.tablet_id);
+    match node.tablets.get(&request.tablet_id) {
+        Ok(replica) if replica.running().is_some() && request.caller_term() < TERM => Fault::invalid(
+            Code::InvalidConfig,
+            format!(
+                "Leader has replica of tablet {id} with term {}, which is lower than last-logged term {TERM} on local \
+                 replica. Rejecting tablet copy request",
+                request.caller_term(),
+            ),
+        ),
+        _ => Fault::new(
+            Code::UnknownError,
+            ErrorCode::NotSupported,
+            format!("tablet {id}: copying replicas between servers is not supported"),
+        ),
+    }
+    .into()
 }
 
 /// All replicas, or those asked for; unknown ones are left out.

@@ -93,7 +93,7 @@ fn list_tablets(node: &Node, request: &ListTabletsRequestPb) -> ListTabletsRespo
     let one = |replica: &Replica| {
         let with_schema = request.need_schema_info();
         StatusAndSchemaPb {
-            tablet_status: tablet_status(replica),
+            tablet_status: tablet_status(node, replica),
             schema: with_schema.then(|| (&replica.about.schema).into()),
             partition_schema: with_schema.then(|| partition_schema(replica)).flatten(),
             schema_version: Some(replica.about.schema_version),
@@ -110,7 +110,7 @@ fn partition_schema(replica: &Replica) -> Option<PartitionSchemaPb> {
     described.inspect_err(|error| tracing::error!(tablet = replica.id(), %error, "partition schema")).ok()
 }
 
-fn tablet_status(replica: &Replica) -> TabletStatusPb {
+fn tablet_status(node: &Node, replica: &Replica) -> TabletStatusPb {
     let partition = &replica.about.partition;
     TabletStatusPb {
         tablet_id: replica.id().to_owned(),
@@ -122,7 +122,7 @@ fn tablet_status(replica: &Replica) -> TabletStatusPb {
         end_key: Some(partition.end.clone().into()),
         partition: Some(partition.into()),
         estimated_on_disk_size: Some(replica.bytes() as i64),
-        data_dirs: Vec::new(),
+        data_dirs: node.store.iter().map(|store| store.folder_of(replica.id()).into()).collect(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use mini_cluster::{MiniCluster, MiniClusterBuilder};
 
 use super::Kit;
 use crate::step;
@@ -21,7 +22,7 @@ pub(crate) enum Servers {
 pub(crate) struct Target {
     pub(super) master: String,
     pub(super) tservers: Vec<TabletServer>,
-    started: Option<mini_cluster::MiniCluster>,
+    started: Option<MiniCluster>,
 }
 
 /// One tablet server as the master lists it.
@@ -45,11 +46,19 @@ impl Target {
 
     /// Starts a cluster as child processes on free ports of 127.0.0.1.
     pub(super) fn start(kit: &Kit, servers: Servers, tservers: usize) -> Result<Target> {
+        Target::start_with(kit, servers, tservers, |builder| builder)
+    }
+
+    /// As [`Target::start`], with settings.
+    pub(super) fn start_with(
+        kit: &Kit,
+        servers: Servers,
+        tservers: usize,
+        settings: impl FnOnce(MiniClusterBuilder) -> MiniClusterBuilder,
+    ) -> Result<Target> {
         println!("interop: starting {servers:?} servers, 1 master and {tservers} tablet servers");
-        let cluster = mini_cluster::MiniCluster::builder()
-            .binaries(programs(kit, servers)?)
-            .tservers(tservers)
-            .start_blocking()?;
+        let builder = MiniCluster::builder().binaries(programs(kit, servers)?).tservers(tservers);
+        let cluster = settings(builder).start_blocking()?;
         let mut target = Target::running(kit, &cluster.master_address())?;
         target.started = Some(cluster);
         Ok(target)

@@ -20,6 +20,11 @@ const fn figures(command: &'static str, arguments: &'static [&'static str]) -> C
     Call { command, arguments, look: Look::LinesWithoutNumbers }
 }
 
+/// The names of the fields count, not what they hold.
+const fn fields(command: &'static str, arguments: &'static [&'static str]) -> Call {
+    Call { command, arguments, look: Look::Fields }
+}
+
 /// What is below the first line is the server's own business.
 const fn heading(command: &'static str, arguments: &'static [&'static str]) -> Call {
     Call { command, arguments, look: Look::Heading }
@@ -55,7 +60,7 @@ pub(super) const CALLS: &[Call] = &[
     exact("table create", &["{m}", SHOP]),
     exact("table create", &["{m}", NOTES]),
     exact("table create", &["{m}", "{\"table_name\": \"no columns\"}"]),
-    exact(
+    figures(
         "perf loadgen",
         &[
             "{m}",
@@ -65,14 +70,14 @@ pub(super) const CALLS: &[Call] = &[
             "--show_first_n_errors=0",
         ],
     ),
-    exact("perf loadgen", &["{m}", "--table_name=notes", "--num_rows_per_thread=50", "--num_threads=1"]),
+    figures("perf loadgen", &["{m}", "--table_name=notes", "--num_rows_per_thread=50", "--num_threads=1"]),
     exact("table list", &["{m}"]),
     exact("table list", &["{m}", "--list_tablets"]),
     exact(
         "table list",
         &["{m}", "--list_tablets", "--show_tablet_partition_info", "--show_hash_partition_info"],
     ),
-    exact("table list", &["{m}", "--show_table_info", "--list_table_output_format=json"]),
+    figures("table list", &["{m}", "--show_table_info", "--list_table_output_format=json"]),
     exact("table list", &["{m}", "--tables=no*,shop"]),
     exact("table list_in_flight", &["{m}"]),
     exact("table list_in_flight", &["{m}", "--list_table_output_format=json_compact"]),
@@ -190,8 +195,8 @@ pub(super) const CALLS: &[Call] = &[
     exact("table recall", &["{m}", "{id:again}"]),
     // Tablet servers.
     exact("tserver list", &["{m}"]),
-    exact("tserver list", &["{m}", "--columns=uuid,rpc-addresses,version,state,location", "--format=json"]),
-    figures("tserver status", &["{t0}"]),
+    exact("tserver list", &["{m}", "--columns=uuid,rpc-addresses,state,location", "--format=json"]),
+    fields("tserver status", &["{t0}"]),
     figures("tserver timestamp", &["{t0}"]),
     exact("tserver timestamp", &["127.0.0.1:1"]),
     heading("tserver dump_memtrackers", &["{t0}"]),
@@ -205,9 +210,9 @@ pub(super) const CALLS: &[Call] = &[
     exact("tserver get_flags", &["{t0}", "--flags=scanner_ttl_ms"]),
     exact("tserver set_flag_for_all", &["{m}", "scanner_ttl_ms", "62000"]),
     exact("tserver set_flag_for_all", &["{m}", "no_such_flag", "62000"]),
-    exact("tserver quiesce status", &["{t0}"]),
+    figures("tserver quiesce status", &["{t0}"]),
     exact("tserver quiesce start", &["{t0}"]),
-    exact("tserver quiesce status", &["{t0}"]),
+    figures("tserver quiesce status", &["{t0}"]),
     exact("tserver quiesce stop", &["{t0}"]),
     exact("tserver state enter_maintenance", &["{m}", "{u0}"]),
     exact("tserver state enter_maintenance", &["{m}", "00000000000000000000000000000000"]),
@@ -246,7 +251,7 @@ pub(super) const CALLS: &[Call] = &[
     // Masters.
     exact("master list", &["{m}"]),
     exact("master list", &["{m}", "--columns=rpc-addresses,role,member_type", "--format=json_compact"]),
-    figures("master status", &["{m}"]),
+    fields("master status", &["{m}"]),
     figures("master timestamp", &["{m}"]),
     heading("master dump_memtrackers", &["{m}"]),
     heading("master get_flags", &["{m}"]),

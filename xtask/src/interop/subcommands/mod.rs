@@ -85,8 +85,11 @@ struct Side {
 
 impl Side {
     fn start(kit: &Kit, servers: Servers) -> Result<Side> {
-        let target = Target::start(kit, servers, 3)?;
-        Ok(Side { target, folder: tempfile::tempdir()?, new_uuid: String::new(), ids: Vec::new() })
+        let folder = tempfile::tempdir()?;
+        let data = folder.path().join("cluster");
+        // On disk, as real servers always are.
+        let target = Target::start_with(kit, servers, 3, |builder| builder.data_dir(data))?;
+        Ok(Side { target, folder, new_uuid: String::new(), ids: Vec::new() })
     }
 
     fn call(&mut self, suite: &Suite<'_>, call: &Call) -> Result<Run> {

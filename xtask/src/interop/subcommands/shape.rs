@@ -9,6 +9,8 @@ pub(super) enum Look {
     Lines,
     /// All lines, in any order, whatever the numbers.
     LinesWithoutNumbers,
+    /// Of each line what is before the colon.
+    Fields,
     /// The first line, whatever the numbers.
     Heading,
     /// Nothing: a server that runs until it is ended.
@@ -71,7 +73,8 @@ fn lines(look: Look, text: &str) -> Vec<String> {
     let numbers = look == Look::Lines;
     let mut lines: Vec<String> = text
         .lines()
-        .filter(|line| !is_log(line))
+        .filter(|line| !is_log(line) && !is_setting(line))
+        .map(|line| if look == Look::Fields { line.split(':').next().unwrap_or_default() } else { line })
         .map(|line| mask(line, numbers))
         .filter(|line| !line.is_empty())
         .collect();
@@ -94,10 +97,19 @@ fn is_log(line: &str) -> bool {
         && chars.take(4).filter(char::is_ascii_digit).count() == 4
 }
 
+/// How a server was started, as `ksck` lists it: not what the subcommand does.
+fn is_setting(line: &str) -> bool {
+    line.contains("server(s) checked")
+}
+
 /// The line with ids and addresses by their kind, runs of blanks and rulers shortened, and numbers too unless they are `kept`.
 fn mask(line: &str, numbers_kept: bool) -> String {
     let mut words = Vec::new();
     for word in line.split_whitespace() {
+        if word.starts_with('/') {
+            words.push("PATH".to_owned());
+            continue;
+        }
         let mut masked = String::new();
         for (text, is_word) in pieces(word) {
             if !is_word {
@@ -110,7 +122,8 @@ fn mask(line: &str, numbers_kept: bool) -> String {
                 masked += text;
             }
         }
-        let masked = addresses(&masked);
+        // A number with a fraction or an exponent is one number.
+        let masked = addresses(&masked).replace("N.N", "N").replace("N-N", "N");
         if !masked.chars().all(|c| c == '-' || c == '+') {
             words.push(masked);
         }

@@ -1,0 +1,85 @@
+//! What operators ask of a master: maintenance, unregistering, other masters.
+
+use std::sync::Arc;
+
+use proto::kudu::HostPortPb;
+use proto::kudu::master::change_t_server_state_request_pb::HandleMissingTs;
+use proto::kudu::master::t_server_state_change_pb::StateChange;
+use proto::kudu::master::{
+    AddMasterResponsePb, ChangeTServerStateRequestPb, ChangeTServerStateResponsePb,
+    RefreshAuthzCacheResponsePb, RemoveMasterRequestPb, RemoveMasterResponsePb, UnregisterTServerResponsePb,
+};
+use proto::methods::master_service as m;
+use rpc_server::Call;
+
+use super::{Context, now};
+use crate::fault::Fault;
+
+pub(super) fn change_state(context: &Arc<Context>, call: Call<m::ChangeTServerState>) {
+    let error = change(context, call.request()).err().map(Into::into);
+    call.respond(&ChangeTServerStateResponsePb { error });
+}
+
+fn change(context: &Context, request: &ChangeTServerStateRequestPb) -> Result<(), Fault> {
+    let change =
+        request.change.as_ref().ok_or(Fault::BadServerChange("request must contain tserver state change"))?;
+    if change.uuid.is_none() {
+        return Err(Fault::BadServerChange("uuid not provided"));
+    }
+    let begins = match change.change() {
+        StateChange::EnterMaintenanceMode => true,
+        StateChange::ExitMaintenanceMode => false,
+        StateChange::UnknownStateChange => return Err(Fault::BadServerChange("invalid state change")),
+    };
+    let may_be_missing = request.handle_missing_tserver() == HandleMissingTs::AllowMissingTserver;
+    let seconds = i64::try_from(server_base::physical_micros() / 1_000_000).unwrap_or(i64::MAX);
+    context.catalog.lock().set_maintenance(change.uuid(), begins, may_be_missing, seconds)?;
+    tracing::info!(tserver = change.uuid(), begins, "maintenance");
+    Ok(())
+}
+
+pub(super) fn unregister(context: &Arc<Context>, call: Call<m::UnregisterTServer>) {
+    let request = call.request();
+    let done = match &request.uuid {
+        None => Err(Fault::BadServerChange("uuid not provided")),
+        Some(uuid) => context.catalog.lock().unregister(uuid, request.force_unregister_live_tserver(), now()),
+    };
+    call.respond(&UnregisterTServerResponsePb { error: done.err().map(Into::into) });
+}
+
+/// There are no rules that another system keeps, and so nothing that is kept of them.
+pub(super) fn refresh_authz_cache(_: &Arc<Context>, call: Call<m::RefreshAuthzCache>) {
+    call.respond(&RefreshAuthzCacheResponsePb::default());
+}
+
+pub(super) fn remove_master(context: &Arc<Context>, call: Call<m::RemoveMaster>) {
+    let fault = refuse_removal(context, &call);
+    call.respond(&RemoveMasterResponsePb { error: Some(fault.into()) });
+}
+
+fn refuse_removal(context: &Context, call: &Call<m::RemoveMaster>) -> Fault {
+    let RemoveMasterRequestPb { rpc_addr, master_uuid } = call.request();
+    let Some(address) = rpc_addr else { return Fault::BadServerChange("RPC address not provided") };
+    let is_this = is_own(context, call, address)
+        && master_uuid.as_ref().is_none_or(|uuid| uuid == context.identity.uuid().as_str());
+    let name = text(address);
+    if is_this { Fault::OnlyMaster(name) } else { Fault::UnknownMaster(name) }
+}
+
+pub(super) fn add_master(context: &Arc<Context>, call: Call<m::AddMaster>) {
+    let fault = match &call.request().rpc_addr {
+        None => Fault::BadServerChange("RPC address not provided"),
+        Some(address) if is_own(context, &call, address) => Fault::MasterPresent(text(address)),
+        Some(address) => Fault::NoSecondMaster(text(address)),
+    };
+    call.respond(&AddMasterResponsePb { error: Some(fault.into()) });
+}
+
+fn is_own<M: proto::Method>(context: &Context, call: &Call<M>, address: &HostPortPb) -> bool {
+    let addresses = super::host_ports(context.addresses(call.connection()));
+    addresses.iter().any(|own| own.port == address.port && own.host == address.host)
+}
+
+fn text(address: &HostPortPb) -> String {
+    format!("{}:{}", address.host, address.port)
+}
