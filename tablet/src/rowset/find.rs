@@ -1,5 +1,7 @@
 //! From a key to its row: bounds of the batches, bloom filter, index, then the key columns themselves.
 
+use std::ops::Range;
+
 use schema::DataType;
 use schema::key::encode_component;
 use schema::{ColumnData, ColumnSlice};
@@ -31,6 +33,41 @@ impl KeyCells<'_> {
             encode_component(*data_type, cells.cell(row).value().unwrap_or_default(), index == last, key);
         }
     }
+
+    /// Which of the rows are below `key`, or below and equal, if keys are single numbers: these compare without being
+    /// encoded.
+    fn partition_numbers(&self, rows: Range<usize>, key: &[u8], with_equal: bool) -> Option<usize> {
+        let [(data_type, cells)] = &self.0[..] else { return None };
+        if data_type.is_varlen() || data_type.cell_size() != key.len() {
+            return None;
+        }
+        match key.len() {
+            1 => numbers_below::<1>(&cells.data, rows, key, with_equal),
+            2 => numbers_below::<2>(&cells.data, rows, key, with_equal),
+            4 => numbers_below::<4>(&cells.data, rows, key, with_equal),
+            8 => numbers_below::<8>(&cells.data, rows, key, with_equal),
+            _ => None,
+        }
+    }
+}
+
+/// As [`KeyCells::partition_numbers`] for cells of `N` bytes, at most 8.
+fn numbers_below<const N: usize>(
+    cells: &[u8],
+    rows: Range<usize>,
+    key: &[u8],
+    with_equal: bool,
+) -> Option<usize> {
+    let wanted = prefix(key, 0);
+    let number = |cell: &[u8; N]| {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(cell.iter().rev()).for_each(|(to, from)| *to = *from);
+        bytes[0] ^= 0x80;
+        u64::from_be_bytes(bytes)
+    };
+    let is_below = |cell: &[u8; N]| number(cell) < wanted || with_equal && number(cell) == wanted;
+    let start = rows.start;
+    Some(start + cells.as_chunks::<N>().0.get(rows)?.partition_point(is_below))
 }
 
 impl Rowset {
@@ -122,12 +159,15 @@ impl Rowset {
         // Keys that share less with the batch's are not between its first and last.
         if key.get(..common) == first_key.get(..common) {
             let wanted = prefix(key, common);
-            let slots = |passes: &dyn Fn(u64) -> bool| {
-                prefixes.partition_point(|prefix| passes(u64::from_le_bytes(*prefix)))
-            };
-            // Before the first slot that does not pass, and after the last one that does.
-            low = slots(&|prefix| prefix < wanted).saturating_sub(1) * INDEX_ROWS;
-            high = rows.min(slots(&|prefix| prefix <= wanted) * INDEX_ROWS);
+            let is_below = |prefix: &[u8; 8]| u64::from_le_bytes(*prefix) < wanted;
+            let below = prefixes.partition_point(is_below);
+            let through = prefixes[below..].partition_point(|prefix| u64::from_le_bytes(*prefix) == wanted);
+            // Before the first row of the index that is not below, and after the last one that is not above.
+            low = below.saturating_sub(1) * INDEX_ROWS;
+            high = rows.min((below + through) * INDEX_ROWS);
+        }
+        if let Some(row) = cells.partition_numbers(low..high, key, with_equal) {
+            return Ok(row);
         }
         while low < high {
             let middle = low.midpoint(high);
