@@ -8,16 +8,19 @@ use meta_cache::{Endpoint, MetaCache, Server, StatsSnapshot, Tablet};
 use net_addr::HostPort;
 use proto::kudu::master::{
     DeleteTableRequestPb, GetTableStatisticsRequestPb, ListTablesRequestPb, ListTabletServersRequestPb,
-    TableIdentifierPb,
+    RecallDeletedTableRequestPb, TableIdentifierPb,
 };
 use proto::kudu::tserver::{
     ScanResponsePb, ScannerKeepAliveResponsePb, TabletServerErrorPb, WriteResponsePb,
 };
-use proto::methods::master_service::{DeleteTable, GetTableStatistics, ListTables, ListTabletServers};
+use proto::methods::master_service::{
+    DeleteTable, GetTableStatistics, ListTables, ListTabletServers, RecallDeletedTable,
+};
 use proto::nyala::tserver::LocalScanResponsePb;
 use rpc_core::{CallError, Descriptors, Messenger, Method, Proxy, RequestId, Response};
 use schema::Timestamp;
 
+use crate::alter::TableAlterer;
 use crate::builder::{ClientBuilder, Options};
 use crate::connect::Masters;
 use crate::create::TableCreator;
@@ -95,6 +98,10 @@ pub struct TableStatistics {
     pub on_disk_size: Option<u64>,
     /// Rows, as the leaders last reported, when the master knows; lags behind writes by some seconds.
     pub live_row_count: Option<u64>,
+    /// Bytes on disk that it is to have at most.
+    pub disk_size_limit: Option<u64>,
+    /// Rows that it is to have at most.
+    pub row_count_limit: Option<u64>,
 }
 
 impl Client {
@@ -155,8 +162,10 @@ impl Client {
     /// # Errors
     /// [`MasterError`]. **Cancel safe.**
     pub async fn list_tables(&self, filter: &str) -> Result<Vec<TableInfo>, MasterError> {
-        let name_filter = (!filter.is_empty()).then(|| filter.to_owned());
-        let request = ListTablesRequestPb { name_filter, ..Default::default() };
+        self.list(filtered(filter)).await
+    }
+
+    async fn list(&self, request: ListTablesRequestPb) -> Result<Vec<TableInfo>, MasterError> {
         let answer = self.ask_master::<ListTables>(&request, "").await?;
         let info = |table: proto::kudu::master::list_tables_response_pb::TableInfo| TableInfo {
             id: text(&table.id),
@@ -190,6 +199,18 @@ impl Client {
     /// Starts the definition of a new table.
     pub fn create_table(&self, name: impl Into<String>, schema: schema::Schema) -> TableCreator {
         TableCreator::new(self.clone(), name.into(), schema)
+    }
+
+    /// Starts changes to a table.
+    pub fn alter_table(&self, name: impl Into<String>) -> TableAlterer {
+        let name = name.into();
+        TableAlterer::new(self.clone(), by_name(&name), name)
+    }
+
+    /// As [`alter_table`](Self::alter_table), by the table's id.
+    pub fn alter_table_by_id(&self, id: impl Into<String>) -> TableAlterer {
+        let id = id.into();
+        TableAlterer::new(self.clone(), by_id(&id), id)
     }
 
     /// Opens a table. The handle stays with this very table (by its id), whatever happens to the name.
@@ -232,6 +253,40 @@ impl Client {
         self.ask_master::<DeleteTable>(&request, name).await.map(drop)
     }
 
+    /// Deletes a table, but keeps it for `reserve`, in which it can be [recalled](Self::recall_table). It is not listed any
+    /// more, its name stays taken, and who knows it can still use it.
+    ///
+    /// # Errors
+    /// [`MasterError`]. Cancelled, the table may or may not be deleted.
+    pub async fn soft_delete_table(&self, name: &str, reserve: Duration) -> Result<(), MasterError> {
+        // Less than a second would be forever gone at once.
+        let seconds = u32::try_from(reserve.as_secs()).unwrap_or(u32::MAX).max(1);
+        let request = DeleteTableRequestPb {
+            table: by_name(name),
+            reserve_seconds: Some(seconds),
+            ..Default::default()
+        };
+        self.ask_master::<DeleteTable>(&request, name).await.map(drop)
+    }
+
+    /// The tables that can be recalled and whose names contain `filter`.
+    ///
+    /// # Errors
+    /// [`MasterError`]. **Cancel safe.**
+    pub async fn list_soft_deleted_tables(&self, filter: &str) -> Result<Vec<TableInfo>, MasterError> {
+        self.list(ListTablesRequestPb { show_soft_deleted: Some(true), ..filtered(filter) }).await
+    }
+
+    /// Brings back a table that was [deleted softly](Self::soft_delete_table), by its id, under another name if wanted.
+    ///
+    /// # Errors
+    /// [`MasterError`]. Cancelled, the table may or may not be back.
+    pub async fn recall_table(&self, id: &str, new_name: Option<&str>) -> Result<(), MasterError> {
+        let new_table_name = new_name.map(str::to_owned);
+        let request = RecallDeletedTableRequestPb { table: by_id(id), new_table_name };
+        self.ask_master::<RecallDeletedTable>(&request, id).await.map(drop)
+    }
+
     /// How big a table is.
     ///
     /// # Errors
@@ -244,6 +299,8 @@ impl Client {
         Ok(TableStatistics {
             on_disk_size: known(answer.on_disk_size),
             live_row_count: known(answer.live_row_count),
+            disk_size_limit: known(answer.disk_size_limit),
+            row_count_limit: known(answer.row_count_limit),
         })
     }
 
@@ -286,6 +343,11 @@ impl Client {
         let deadline = Deadline::after(self.shared.options.admin_timeout);
         self.shared.ask_master::<M>(request, &[], about, &deadline).await
     }
+}
+
+fn filtered(filter: &str) -> ListTablesRequestPb {
+    let name_filter = (!filter.is_empty()).then(|| filter.to_owned());
+    ListTablesRequestPb { name_filter, ..Default::default() }
 }
 
 /// What a call to a tablet server needs besides its request.

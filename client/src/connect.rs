@@ -179,7 +179,7 @@ impl Shared {
     pub(crate) async fn ask_master<M>(
         &self,
         request: &M::Request,
-        features: &'static [u32],
+        features: &[u32],
         about: &str,
         deadline: &Deadline,
     ) -> Result<M::Response, MasterError>
@@ -214,7 +214,7 @@ impl Shared {
         &self,
         leader: &Leader,
         request: &M::Request,
-        features: &'static [u32],
+        features: &[u32],
         deadline: &Deadline,
     ) -> Result<M::Response, AttemptError>
     where
@@ -290,14 +290,17 @@ macro_rules! master_answers {
     )*};
 }
 master_answers!(
+    AlterTableResponsePb,
     CreateTableResponsePb,
     DeleteTableResponsePb,
     GetTableLocationsResponsePb,
     GetTableSchemaResponsePb,
     GetTableStatisticsResponsePb,
+    IsAlterTableDoneResponsePb,
     IsCreateTableDoneResponsePb,
     ListTablesResponsePb,
-    ListTabletServersResponsePb
+    ListTabletServersResponsePb,
+    RecallDeletedTableResponsePb
 );
 
 /// `MasterFeatures::CONNECT_TO_MASTER`.

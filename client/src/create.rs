@@ -4,78 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proto::kudu::master::{CreateTableRequestPb, IsCreateTableDoneRequestPb};
-use proto::kudu::partition_schema_pb::{
-    ColumnIdentifierPb, HashBucketSchemaPb, RangeSchemaPb, RangeWithHashSchemaPb,
-    column_identifier_pb::Identifier,
-};
+use proto::kudu::partition_schema_pb::{RangeSchemaPb, RangeWithHashSchemaPb};
 use proto::kudu::{PartitionSchemaPb, RowOperationsPb, SchemaPb};
 use proto::methods::master_service::{CreateTable, IsCreateTableDone};
-use schema::row_ops::{EncodeError, Encoder};
+use schema::row_ops::Encoder;
 use schema::{OpKind, PartialRow, Schema};
 
 use crate::client::{Client, by_id, text};
 use crate::error::CreateTableError;
+use crate::range::{Hash, RangePartition, identifier, owned};
 use crate::retry::{Backoff, Deadline};
 use crate::table::Table;
-
-/// One end of a range partition.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RangeBound {
-    /// No end.
-    Unbounded,
-    /// The row itself belongs to the range.
-    Inclusive(PartialRow),
-    /// The row itself does not belong to the range.
-    Exclusive(PartialRow),
-}
-
-/// One range partition, with hash partitions of its own if wanted. Only range columns of the rows may be set; those
-/// that are not count as their lowest value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RangePartition {
-    lower: RangeBound,
-    upper: RangeBound,
-    hash: Option<Vec<Hash>>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Hash {
-    columns: Vec<String>,
-    buckets: u32,
-    seed: u32,
-}
-
-impl RangePartition {
-    /// A range between two bounds of any kind.
-    pub fn new(lower: RangeBound, upper: RangeBound) -> RangePartition {
-        RangePartition { lower, upper, hash: None }
-    }
-
-    /// The usual range: `lower` belongs to it, `upper` does not.
-    pub fn between(lower: PartialRow, upper: PartialRow) -> RangePartition {
-        RangePartition::new(RangeBound::Inclusive(lower), RangeBound::Exclusive(upper))
-    }
-
-    /// Gives this range hash partitions of its own in place of the table's; more calls add dimensions.
-    #[must_use]
-    pub fn hash(self, columns: &[&str], buckets: u32) -> RangePartition {
-        self.hash_seeded(columns, buckets, 0)
-    }
-
-    /// As [`hash`](Self::hash), with a seed.
-    #[must_use]
-    pub fn hash_seeded(mut self, columns: &[&str], buckets: u32, seed: u32) -> RangePartition {
-        self.hash.get_or_insert_default().push(Hash { columns: owned(columns), buckets, seed });
-        self
-    }
-
-    /// Says that this range is not hash partitioned at all, whatever the table is.
-    #[must_use]
-    pub fn no_hash(mut self) -> RangePartition {
-        self.hash = Some(Vec::new());
-        self
-    }
-}
 
 /// The definition of a new table. Made by [`Client::create_table`].
 #[derive(Clone)]
@@ -236,7 +175,7 @@ impl TableCreator {
         }
         let own_hash = self.ranges.iter().any(|range| range.hash.is_some());
         let mut partitions = PartitionSchemaPb {
-            hash_schema: self.hash.iter().map(hash_message).collect(),
+            hash_schema: self.hash.iter().map(Hash::message).collect(),
             range_schema: self
                 .range_columns
                 .as_ref()
@@ -248,13 +187,19 @@ impl TableCreator {
         for range in &self.ranges {
             if own_hash {
                 let mut bounds = Encoder::new(&self.schema);
-                self.push_bounds(&mut bounds, range).map_err(failed)?;
+                range.push_bounds(&mut bounds, &self.schema).map_err(failed)?;
                 partitions.custom_hash_schema_ranges.push(RangeWithHashSchemaPb {
-                    range_bounds: Some(operations(bounds)),
-                    hash_schema: range.hash.as_ref().unwrap_or(&self.hash).iter().map(hash_message).collect(),
+                    range_bounds: Some(RowOperationsPb::from(bounds)),
+                    hash_schema: range
+                        .hash
+                        .as_ref()
+                        .unwrap_or(&self.hash)
+                        .iter()
+                        .map(Hash::message)
+                        .collect(),
                 });
             } else {
-                self.push_bounds(&mut rows, range).map_err(failed)?;
+                range.push_bounds(&mut rows, &self.schema).map_err(failed)?;
             }
         }
         for split in &self.splits {
@@ -268,7 +213,7 @@ impl TableCreator {
         let request = CreateTableRequestPb {
             name: self.name.clone(),
             schema: SchemaPb::from(&self.schema),
-            split_rows_range_bounds: (!rows.is_empty()).then(|| operations(rows)),
+            split_rows_range_bounds: (!rows.is_empty()).then(|| RowOperationsPb::from(rows)),
             partition_schema: Some(partitions),
             num_replicas: self.replicas.map(|replicas| i32::try_from(replicas).unwrap_or(i32::MAX)),
             owner: self.owner.clone(),
@@ -279,48 +224,9 @@ impl TableCreator {
         };
         Ok((request, features))
     }
-
-    fn push_bounds(&self, rows: &mut Encoder, range: &RangePartition) -> Result<(), EncodeError> {
-        let unbounded = PartialRow::new(&self.schema);
-        let (kind, row) = match &range.lower {
-            RangeBound::Unbounded => (OpKind::RangeLowerBound, &unbounded),
-            RangeBound::Inclusive(row) => (OpKind::RangeLowerBound, row),
-            RangeBound::Exclusive(row) => (OpKind::ExclusiveRangeLowerBound, row),
-        };
-        rows.push(kind, row)?;
-        let (kind, row) = match &range.upper {
-            RangeBound::Unbounded => (OpKind::RangeUpperBound, &unbounded),
-            RangeBound::Exclusive(row) => (OpKind::RangeUpperBound, row),
-            RangeBound::Inclusive(row) => (OpKind::InclusiveRangeUpperBound, row),
-        };
-        rows.push(kind, row)
-    }
-}
-
-fn operations(rows: Encoder) -> RowOperationsPb {
-    let (rows, indirect_data) = rows.finish();
-    RowOperationsPb { rows: Some(rows), indirect_data: Some(indirect_data) }
-}
-
-fn hash_message(hash: &Hash) -> HashBucketSchemaPb {
-    HashBucketSchemaPb {
-        columns: hash.columns.iter().map(identifier).collect(),
-        // More buckets than that are refused by the master, as they should be.
-        num_buckets: i32::try_from(hash.buckets).unwrap_or(i32::MAX),
-        seed: Some(hash.seed),
-        ..Default::default()
-    }
-}
-
-fn identifier(name: impl Into<String>) -> ColumnIdentifierPb {
-    ColumnIdentifierPb { identifier: Some(Identifier::Name(name.into())) }
-}
-
-fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// `MasterFeatures::RANGE_PARTITION_BOUNDS`.
 const FEATURE_RANGE_PARTITION_BOUNDS: u32 = 1;
 /// `MasterFeatures::RANGE_SPECIFIC_HASH_SCHEMA`.
-const FEATURE_RANGE_SPECIFIC_HASH_SCHEMA: u32 = 8;
+pub(crate) const FEATURE_RANGE_SPECIFIC_HASH_SCHEMA: u32 = 8;

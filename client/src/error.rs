@@ -115,6 +115,8 @@ numbers! { MasterCode:
     ILLEGAL_REPLICATION_FACTOR = 11 "ILLEGAL_REPLICATION_FACTOR",
     /// The user may not do that.
     NOT_AUTHORIZED = 14 "NOT_AUTHORIZED",
+    /// The table is deleted and has to be recalled first.
+    TABLE_SOFT_DELETED = 16 "TABLE_SOFT_DELETED",
 }
 
 /// The code of a tablet server's refusal (`TabletServerErrorPB.Code`).
@@ -440,6 +442,74 @@ impl CreateTableError {
             CreateTableError::Open(error) => error.is_timeout(),
             CreateTableError::NotDone { .. } => true,
             _ => false,
+        }
+    }
+}
+
+/// A table that could not be altered.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum AlterTableError {
+    /// A range bound cannot be sent; the caller's fault.
+    #[error("table '{table}': {source}")]
+    Bounds {
+        /// The table.
+        table: String,
+        /// What is wrong.
+        source: EncodeError,
+    },
+    /// The rows of the range bounds are not all of one schema; the caller's fault.
+    #[error("table '{table}': the range bounds are rows of different schemas")]
+    SeveralSchemas {
+        /// The table.
+        table: String,
+    },
+    /// The master refused, or did not answer.
+    #[error(transparent)]
+    Master(#[from] MasterError),
+    /// The table was altered, some tablets did not hear of it in time. They will.
+    #[error("table '{table}' was altered, but not all its tablets were within {after:?}")]
+    NotDone {
+        /// The table.
+        table: String,
+        /// The time allowed.
+        after: Duration,
+    },
+    /// The table cannot be opened: before it was altered, to know its columns, or afterwards.
+    #[error(transparent)]
+    Open(Box<OpenTableError>),
+}
+
+impl AlterTableError {
+    /// Whether there is no such table.
+    pub fn is_table_not_found(&self) -> bool {
+        match self {
+            AlterTableError::Master(error) => error.is_table_not_found(),
+            AlterTableError::Open(error) => error.is_table_not_found(),
+            _ => false,
+        }
+    }
+
+    /// Whether altering may work later.
+    pub fn is_retriable(&self) -> bool {
+        matches!(self, AlterTableError::Master(error) if error.is_retriable())
+    }
+
+    /// Whether time ran out.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            AlterTableError::Master(error) => error.is_timeout(),
+            AlterTableError::Open(error) => error.is_timeout(),
+            AlterTableError::NotDone { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The code of the master's refusal, if it refused.
+    pub fn code(&self) -> Option<MasterCode> {
+        match self {
+            AlterTableError::Master(error) => error.code(),
+            _ => None,
         }
     }
 }

@@ -23,13 +23,14 @@
 //! socket that they advertise. What fails is tried again within the operation's own time, elsewhere if that helps, and a
 //! write that is tried twice happens once.
 //!
-//! What it is not (yet): no altering of tables, no transactions, no TLS, Kerberos or tokens; it authenticates by SASL PLAIN,
+//! What it is not (yet): no transactions, no TLS, Kerberos or tokens; it authenticates by SASL PLAIN,
 //! which Kudu servers take from trusted networks unless told otherwise.
 //!
 //! **Cancel safety** is said at each method. **Errors** are an enum an operation, with `is_retriable()` and `is_timeout()`,
 //! and name host, tablet and table.
 #![forbid(unsafe_code)]
 
+mod alter;
 pub mod blocking;
 mod builder;
 mod client;
@@ -40,23 +41,26 @@ mod filter;
 mod locate;
 mod names;
 mod op;
+mod range;
 mod requests;
 mod retry;
 mod scan;
 mod session;
 mod table;
 
+pub use alter::TableAlterer;
 pub use builder::ClientBuilder;
 pub use client::{Client, TableInfo, TableStatistics, TabletServerInfo};
-pub use create::{RangeBound, RangePartition, TableCreator};
+pub use create::TableCreator;
 pub use error::{
-    AttemptError, ConnectError, CreateTableError, MasterCode, MasterError, OpenTableError, Refusal,
-    StatusCode, TabletCode,
+    AlterTableError, AttemptError, ConnectError, CreateTableError, MasterCode, MasterError, OpenTableError,
+    Refusal, StatusCode, TabletCode,
 };
 pub use filter::{Filter, FilterColumn, column};
 pub use meta_cache::StatsSnapshot;
 pub use net_addr;
 pub use op::Operation;
+pub use range::{RangeBound, RangePartition};
 pub use scan::{
     Batch, BatchRow, ColumnError, ColumnKey, Fixed, FixedColumn, Layout, ReadMode, ReplicaSelection, Scan,
     ScanBuilder, ScanError, SharedMemoryError, VarlenColumn,

@@ -99,6 +99,11 @@ impl Table {
             .await
     }
 
+    /// The client it was opened with.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The table's id, 32 hex digits.
     pub fn id(&self) -> &str {
         &self.inner.id

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use net_addr::{CachingResolver, HostPort, SockAddr, SystemResolver};
 use proto::Method;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
-use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet};
+use proto::methods::tablet_server_admin_service::{AlterSchema, CreateTablet, DeleteTablet};
 use rpc_core::{CallError, Messenger, Proxy};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -128,6 +128,8 @@ struct Sender {
 /// How an attempt went.
 enum Outcome {
     Done,
+    /// The replica has this version of its table's schema.
+    Altered(u32),
     /// The same may work later.
     Failed,
     /// The server will never do it; why, in its words.
@@ -161,6 +163,13 @@ impl Sender {
                     (Action::Create { server, tablet }, _) => {
                         catalog.create_answered(server, tablet, done, now)
                     }
+                    (Action::Alter { server, tablet }, outcome) => {
+                        let version = match outcome {
+                            Outcome::Altered(version) => Some(version),
+                            _ => None,
+                        };
+                        catalog.alter_answered(server, tablet, version, now)
+                    }
                     (Action::Delete { server, tablet }, _) => {
                         catalog.delete_answered(server, tablet, done, now)
                     }
@@ -179,7 +188,13 @@ impl Sender {
     /// One attempt. `None`: no longer wanted.
     async fn attempt(&self, action: &Action, attempt: usize) -> Option<Outcome> {
         let (server, tablet) = (action.server(), action.tablet());
+        let mut done = Outcome::Done;
         let sent = match action {
+            Action::Alter { .. } => {
+                let request = self.context.catalog.lock().alter_request(server, tablet)?;
+                done = Outcome::Altered(request.schema_version);
+                self.send::<AlterSchema>(server, attempt, &request).await.map(|response| response.error)
+            }
             Action::Create { .. } => {
                 let request = self.context.catalog.lock().create_request(server, tablet)?;
                 self.send::<CreateTablet>(server, attempt, &request).await.map(|response| response.error)
@@ -190,8 +205,8 @@ impl Sender {
             }
         };
         let problem = match sent {
-            Ok(None) => return Some(Outcome::Done),
-            Ok(Some(error)) if action.is_done_by(error.code()) => return Some(Outcome::Done),
+            Ok(None) => return Some(done),
+            Ok(Some(error)) if action.is_done_by(error.code()) => return Some(done),
             Ok(Some(error)) if action.is_refused_by(error.code()) => {
                 return Some(Outcome::Refused(error.status.message().to_owned()));
             }
@@ -262,15 +277,15 @@ impl Sender {
 }
 
 impl Action {
-    fn server(&self) -> &str {
+    pub(crate) fn server(&self) -> &str {
         match self {
-            Self::Create { server, .. } | Self::Delete { server, .. } => server,
+            Self::Create { server, .. } | Self::Alter { server, .. } | Self::Delete { server, .. } => server,
         }
     }
 
     fn tablet(&self) -> &str {
         match self {
-            Self::Create { tablet, .. } | Self::Delete { tablet, .. } => tablet,
+            Self::Create { tablet, .. } | Self::Alter { tablet, .. } | Self::Delete { tablet, .. } => tablet,
         }
     }
 
@@ -284,6 +299,7 @@ impl Action {
     fn is_done_by(&self, code: Code) -> bool {
         match self {
             Self::Create { .. } => code == Code::TabletAlreadyExists,
+            Self::Alter { .. } => code == Code::TabletHasANewerSchema,
             Self::Delete { .. } => {
                 matches!(code, Code::TabletNotFound | Code::CasFailed | Code::WrongServerUuid)
             }

@@ -4,6 +4,8 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::master::master_error_pb::Code;
 use proto::kudu::master::{MasterErrorPb, TableIdentifierPb};
 use proto::kudu::{AppStatusPb, app_status_pb};
+use schema::PartitionError;
+use schema::wire::WireError;
 use server_base::consensus::status;
 use thiserror::Error;
 
@@ -46,14 +48,129 @@ pub(crate) enum Fault {
     /// Column ids are the master's business.
     #[error("user requests should not have Column IDs")]
     ColumnIdGiven,
+    /// As [`Fault::ColumnIdGiven`], for a column that is added.
+    #[error("column {column}: client should not specify column ID")]
+    NewColumnHasId {
+        /// Its name.
+        column: String,
+    },
     /// Such columns exist in scans only.
-    #[error("may not create virtual column of type '{data_type}' (column '{column}')")]
+    #[error("may not create virtual column of type 'is_deleted' (column '{column}')")]
     VirtualColumn {
         /// Its name.
         column: String,
+    },
+    /// The name belongs to the column that counts by itself.
+    #[error("auto_incrementing_id is a reserved column name")]
+    ReservedColumn,
+    /// Cells of this type are not stored so.
+    #[error("invalid encoding for column '{column}': encoding {encoding} not supported for type {data_type}")]
+    Encoding {
+        /// Its name.
+        column: String,
+        /// Asked for.
+        encoding: &'static str,
         /// Its type.
         data_type: schema::DataType,
     },
+    /// Rows that are there already need a value for the new column.
+    #[error("column `{column}`: NOT NULL columns must have a default")]
+    NoDefault {
+        /// Its name.
+        column: String,
+    },
+    /// What old rows show and what new ones get is the same at first.
+    #[error("column '{column}' has mismatched read/write defaults")]
+    DefaultsDiffer {
+        /// Its name.
+        column: String,
+    },
+    /// A default that is no cell of the column's type.
+    #[error("wrong size for default value")]
+    DefaultSize,
+    /// The name of a column is taken.
+    #[error("The column already exists: {column}")]
+    ColumnExists {
+        /// The name.
+        column: String,
+    },
+    /// A step names a column that is not there.
+    #[error("The specified column does not exist: {column}")]
+    NoSuchColumn {
+        /// The name.
+        column: String,
+    },
+    /// Key columns stay.
+    #[error("cannot remove a key column: {column}")]
+    DropsKey {
+        /// Its name.
+        column: String,
+    },
+    /// A column keeps a name.
+    #[error("column name must be non-empty")]
+    EmptyNewName,
+    /// A step of a kind that this version does not know.
+    #[error("Invalid alter step type")]
+    UnknownStep,
+    /// A step says what to do, but not with what.
+    #[error("{step} missing column info")]
+    StepLacksColumn {
+        /// Kind of the step.
+        step: &'static str,
+    },
+    /// A step about a range names none, or several.
+    #[error("expected two row operations for alter range partition step")]
+    NotOneRange,
+    /// The range is there.
+    #[error("range partition already exists: {0}")]
+    RangeExists(String),
+    /// It shares keys with one that is there.
+    #[error("new range partition conflicts with existing one: {0}")]
+    RangeConflicts(String),
+    /// The same request adds it already.
+    #[error("new range partition duplicates another newly added one: {0}")]
+    RangeAddedTwice(String),
+    /// It shares keys with another one of the same request.
+    #[error("new range partition conflicts with another newly added one: {0}")]
+    RangesConflict(String),
+    /// It has no room.
+    #[error("range partition lower bound must be less than the upper bound: {0}")]
+    RangeReversed(String),
+    /// There is no range of exactly these bounds.
+    #[error("no range partition to drop: {0}")]
+    NoSuchRange(String),
+    /// A new owner whose name breaks the rules of identifiers.
+    #[error("{0}: invalid owner name")]
+    BadOwner(IdentifierFault),
+    /// The servers are told not to mind limits of tables.
+    #[error("altering table limit is not supported because --enable_table_write_limit is not enabled")]
+    NoTableLimits,
+    /// -1 is no limit.
+    #[error("the limit of a table must be -1 or greater, not {0}")]
+    TableLimit(i64),
+    /// A deleted table is as it was until it is recalled.
+    #[error("soft_deleted table {table} should not be altered")]
+    SoftDeleted {
+        /// Its name.
+        table: String,
+    },
+    /// Its time runs already.
+    #[error("soft_deleted table {table} should not be soft deleted again")]
+    SoftDeletedTwice {
+        /// Its name.
+        table: String,
+    },
+    /// The table is not deleted, or was deleted too long ago.
+    #[error("the table {id} soft-deleted state {expired}, expired state {expired}, can't recall")]
+    NotRecallable {
+        /// Its id.
+        id: String,
+        /// It was deleted too long ago.
+        expired: bool,
+    },
+    /// Tables are recalled by id.
+    #[error("missing table ID")]
+    NoIdNamed,
     /// Values that count by themselves are not built yet.
     #[error("auto-incrementing columns are not supported yet (column '{column}')")]
     NoAutoIncrementingYet {
@@ -78,13 +195,16 @@ pub(crate) enum Fault {
     },
     /// The schema makes no sense.
     #[error("Bad schema: {0}")]
-    BadSchema(schema::wire::WireError),
+    BadSchema(WireError),
     /// The partitions make no sense.
     #[error("{0}")]
-    BadPartitions(#[from] schema::PartitionError),
-    /// The split rows or range bounds cannot be decoded.
+    BadPartitions(#[from] PartitionError),
+    /// Split rows, range bounds or hash dimensions that make no sense.
     #[error("{0}")]
-    BadBounds(schema::wire::WireError),
+    BadRange(WireError),
+    /// The partition of a tablet in the catalog makes no sense.
+    #[error("{0}")]
+    BadBounds(WireError),
     /// Bounds may come in one place only.
     #[error("both range bounds and custom hash schema ranges must not be populated at the same time")]
     BoundsTwice,
@@ -124,9 +244,11 @@ pub(crate) enum Fault {
     EvenReplicas(i32),
     /// More replicas than living tablet servers.
     #[error(
-        "not enough live tablet servers to create a table with the requested replication factor {asked}; {live} tablet servers are alive"
+        "not enough live tablet servers to {verb} a table with the requested replication factor {asked}; {live} tablet servers are alive"
     )]
     NotEnoughServers {
+        /// What was to be done.
+        verb: &'static str,
         /// Replicas asked for.
         asked: i32,
         /// Tablet servers alive.
@@ -157,9 +279,6 @@ pub(crate) enum Fault {
     /// No tablet of that id.
     #[error("Unknown tablet {0}")]
     UnknownTablet(String),
-    /// Keeping deleted tables for a while is not built yet.
-    #[error("reserve_seconds: keeping a deleted table for later recall is not supported yet")]
-    NoSoftDeleteYet,
     /// A tablet server whose replicas would be replaced by other rules than this master's.
     #[error(
         "replica replacement scheme ({theirs}) of the tablet server {uuid} at {peer} differs from the catalog manager's (PREPARE_REPLACEMENT_BEFORE_EVICTION); they must be run with the same scheme (controlled by the --raft_prepare_replacement_before_eviction flag)"
@@ -248,17 +367,44 @@ impl Fault {
             }
             F::NoSuchTable(_) => (Code::TableNotFound, ErrorCode::NotFound),
             F::TableExists { .. } => (Code::TableAlreadyPresent, ErrorCode::AlreadyPresent),
-            F::BadSchema(_) | F::BadBounds(_) | F::VirtualColumn { .. } | F::WriteDefaultAlone { .. } => {
-                (Code::InvalidSchema, ErrorCode::InvalidArgument)
-            }
-            F::BadPartitions(error) if error.is_not_supported() => {
-                (Code::InvalidSchema, ErrorCode::NotSupported)
-            }
-            F::BadIdentifier { .. }
+            F::BadSchema(_)
+            | F::VirtualColumn { .. }
+            | F::WriteDefaultAlone { .. }
+            | F::DefaultsDiffer { .. }
+            | F::DefaultSize
+            | F::NoDefault { .. }
+            | F::DropsKey { .. }
+            | F::EmptyNewName
+            | F::ReservedColumn
+            | F::StepLacksColumn { .. }
+            | F::BadIdentifier { .. }
+            | F::BadOwner(_)
             | F::TooManyColumns { .. }
             | F::NoKey
             | F::ColumnIdGiven
-            | F::BadPartitions(_) => (Code::InvalidSchema, ErrorCode::InvalidArgument),
+            | F::NewColumnHasId { .. } => (Code::InvalidSchema, ErrorCode::InvalidArgument),
+            F::Encoding { .. } => (Code::InvalidSchema, ErrorCode::NotSupported),
+            F::NoSuchColumn { .. } => (Code::InvalidSchema, ErrorCode::NotFound),
+            F::ColumnExists { .. } => (Code::InvalidSchema, ErrorCode::AlreadyPresent),
+            F::BadPartitions(error) => (Code::UnknownError, partition_status(error)),
+            F::BadRange(error) | F::BadBounds(error) => match error {
+                WireError::Partition(error) => (Code::UnknownError, partition_status(error)),
+                _ => (Code::UnknownError, ErrorCode::InvalidArgument),
+            },
+            F::UnknownStep
+            | F::NotOneRange
+            | F::RangeConflicts(_)
+            | F::RangesConflict(_)
+            | F::RangeReversed(_)
+            | F::NoSuchRange(_)
+            | F::TableLimit(_)
+            | F::NoIdNamed => (Code::UnknownError, ErrorCode::InvalidArgument),
+            F::RangeExists(_) | F::RangeAddedTwice(_) => (Code::UnknownError, ErrorCode::AlreadyPresent),
+            F::NoTableLimits => (Code::UnknownError, ErrorCode::NotSupported),
+            F::SoftDeleted { .. } | F::SoftDeletedTwice { .. } => {
+                (Code::TableSoftDeleted, ErrorCode::InvalidArgument)
+            }
+            F::NotRecallable { .. } => (Code::TableNotFound, ErrorCode::NotFound),
             F::TooFewReplicas { .. } => (Code::IllegalReplicationFactor, ErrorCode::InvalidArgument),
             F::EvenReplicas(_) => (Code::EvenReplicationFactor, ErrorCode::InvalidArgument),
             F::TooManyReplicas { .. } | F::NotEnoughServers { .. } => {
@@ -270,7 +416,6 @@ impl Fault {
             F::TooManyTablets(_) => (Code::TooManyTablets, ErrorCode::InvalidArgument),
             F::TabletNotRunning => (Code::TabletNotRunning, ErrorCode::ServiceUnavailable),
             F::UnknownTablet(_) => (Code::UnknownError, ErrorCode::NotFound),
-            F::NoSoftDeleteYet => (Code::UnknownError, ErrorCode::NotSupported),
             F::ReplacementScheme { .. } => {
                 (Code::IncompatibleReplicaManagement, ErrorCode::ConfigurationError)
             }
@@ -287,6 +432,16 @@ impl Fault {
     /// The status alone, as it stands in lists of errors.
     pub(crate) fn status(&self) -> AppStatusPb {
         status(self.codes().1, self.to_string())
+    }
+}
+
+/// The status that goes with a partitioning that cannot be.
+fn partition_status(error: &PartitionError) -> ErrorCode {
+    match error {
+        PartitionError::Ops(error) if error.is_corruption() => ErrorCode::Corruption,
+        PartitionError::Ops(error) if error.is_not_supported() => ErrorCode::NotSupported,
+        error if error.is_not_supported() => ErrorCode::NotSupported,
+        _ => ErrorCode::InvalidArgument,
     }
 }
 

@@ -18,7 +18,7 @@
 //! With `--fs_wal_dir` tables are there again after a stop or a kill; without it they live until the master stops.
 //!
 //! What it is not: one of several masters (it is always the leader), or able to
-//! replicate tablets: tables have one replica. Altering tables comes later; such methods get ERROR_NO_SUCH_METHOD.
+//! replicate tablets: tables have one replica.
 #![forbid(unsafe_code)]
 
 mod catalog;

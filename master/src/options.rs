@@ -38,6 +38,8 @@ pub struct Limits {
     pub column_comment_length: usize,
     /// Columns of a table. Kudu: 300.
     pub columns: usize,
+    /// Whether limits of tables can be set. Kudu: false.
+    pub table_write_limit: bool,
     /// Replicas if the user does not say. Kudu: 3; here 1, since tablets are not replicated yet.
     pub default_replicas: i32,
     /// Fewest replicas. Kudu: 1.
@@ -83,6 +85,7 @@ impl MasterOptions {
             table_comment_length: flags.count("max_table_comment_length"),
             column_comment_length: flags.count("max_column_comment_length"),
             columns: flags.count("max_num_columns"),
+            table_write_limit: flags.bool("enable_table_write_limit"),
             default_replicas: int("default_num_replicas"),
             min_replicas: int("min_num_replicas"),
             max_replicas: int("max_num_replicas"),
@@ -111,6 +114,7 @@ impl Default for Limits {
             table_comment_length: 256,
             column_comment_length: 256,
             columns: 300,
+            table_write_limit: false,
             default_replicas: 1,
             min_replicas: 1,
             max_replicas: 7,
@@ -139,6 +143,7 @@ const MASTER_FLAGS: &[(&str, &str)] = &[
     ("max_column_comment_length", "bytes of a column's comment"),
     ("max_identifier_length", "bytes of the name of a table or column"),
     ("max_num_columns", "columns of a table"),
+    ("enable_table_write_limit", "take limits of tables' rows and bytes, which their statistics tell"),
     ("default_num_replicas", "replicas of a table whose creator does not say"),
     ("min_num_replicas", "fewest replicas of a table"),
     ("max_num_replicas", "most replicas of a table"),

@@ -5,12 +5,13 @@ mod common;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use common::{Client, Tserver, hashed, report, run, start, table, until};
+use common::{Client, Tserver, column, hashed, report, run, start, table, until};
 use master::{Master, MasterOptions, StartError};
+use proto::kudu::master::alter_table_request_pb::{AddColumn, Step, StepType};
 use proto::kudu::master::master_error_pb::Code;
 use proto::kudu::master::{
-    ConnectToMasterRequestPb, DeleteTableRequestPb, GetTableLocationsRequestPb, GetTableSchemaRequestPb,
-    GetTableSchemaResponsePb, ListTablesRequestPb,
+    AlterTableRequestPb, ConnectToMasterRequestPb, DeleteTableRequestPb, GetTableLocationsRequestPb,
+    GetTableSchemaRequestPb, GetTableSchemaResponsePb, IsAlterTableDoneRequestPb, ListTablesRequestPb,
 };
 use proto::methods::master_service as m;
 
@@ -141,4 +142,52 @@ fn folders_that_cannot_be_used_are_named_in_one_line() {
     assert!(half.starts_with("--fs_wal_dir: ") && half.contains("catalog is missing"), "{half}");
     let text = text(Path::new("/dev/null/x"));
     assert!(text.starts_with("--fs_wal_dir: cannot create /dev/null/x: "), "{text}");
+}
+
+#[test]
+fn a_master_that_ends_between_a_change_and_its_tablets_tells_them_when_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let master = open(folder.path());
+        let client = Client::to(&master.bound_addresses()[0]);
+        let server = Tserver::start("ts");
+        server.register(&client).await;
+        client.create(hashed("t", 3)).await;
+        server.broken.store(true, Ordering::SeqCst);
+        let added = AddColumn { schema: column("added", false) };
+        let step =
+            Step { r#type: Some(StepType::AddColumn as i32), add_column: Some(added), ..Default::default() };
+        let new_table_comment = Some("changed".to_owned());
+        let alter = AlterTableRequestPb {
+            table: table("t"),
+            alter_schema_steps: vec![step],
+            new_table_comment,
+            ..Default::default()
+        };
+        assert_eq!(client.call::<m::AlterTable>(&alter).await.error, None);
+        let done = IsAlterTableDoneRequestPb { table: table("t") };
+        let answer = client.call::<m::IsAlterTableDone>(&done).await;
+        assert_eq!((answer.done(), answer.schema_version()), (false, 1));
+        assert_eq!(schema(&client, "t").await.schema.unwrap().columns.len(), 2, "as all tablets have it");
+        drop(master);
+
+        server.broken.store(false, Ordering::SeqCst);
+        let master = open(folder.path());
+        let client = Client::to(&master.bound_addresses()[0]);
+        assert!(!client.call::<m::IsAlterTableDone>(&done).await.done());
+        server.register(&client).await;
+        until("all tablets know", || server.altered.lock().len() == 3).await;
+        assert!(server.altered.lock().iter().all(|(_, version)| *version == 1));
+        let mut is_done = false;
+        for _ in 0..5000 {
+            is_done = client.call::<m::IsAlterTableDone>(&done).await.done();
+            if is_done {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        assert!(is_done, "within seconds");
+        let now = schema(&client, "t").await;
+        assert_eq!((now.schema.unwrap().columns.len(), &now.comment.unwrap()[..]), (3, "changed"));
+    });
 }

@@ -120,6 +120,28 @@ pub enum Encoding {
     BitShuffle,
 }
 
+impl Encoding {
+    /// Whether cells of this type can be stored so.
+    pub const fn suits(self, data_type: DataType) -> bool {
+        match self {
+            Self::Auto | Self::Plain => true,
+            Self::Prefix | Self::Dict => data_type.is_varlen(),
+            // For unsigned integers only, which no column has.
+            Self::GroupVarint => false,
+            Self::Rle => !matches!(
+                data_type,
+                DataType::String
+                    | DataType::Binary
+                    | DataType::Varchar
+                    | DataType::Float
+                    | DataType::Double
+                    | DataType::Decimal128
+            ),
+            Self::BitShuffle => !data_type.is_varlen() && !matches!(data_type, DataType::Bool),
+        }
+    }
+}
+
 /// How a column is to be compressed; a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compression {

@@ -9,7 +9,7 @@ pub use self::{
     create::create_partitions,
     hash::{hash_bucket, murmur2_64a},
     prune::{KeyRange, prune},
-    range::{RangeBound, RangeSpec, decode_range_key},
+    range::{RangeBound, RangeSpec, decode_range_key, describe_range},
 };
 use crate::{Cell, ColumnId, DataType, Schema, key::encode_component};
 
@@ -71,6 +71,11 @@ impl Partition {
     /// The encoded range key the tablet starts at; empty is unbounded.
     pub fn range_start(&self) -> &[u8] {
         self.start.get(self.hash_buckets.len() * 4..).unwrap_or_default()
+    }
+
+    /// The encoded range key the tablet ends before; empty is unbounded.
+    pub fn range_end(&self) -> &[u8] {
+        self.end.get(self.hash_buckets.len() * 4..).unwrap_or_default()
     }
 }
 
@@ -315,7 +320,7 @@ pub enum PartitionError {
         /// Hash dimensions of the range.
         given: usize,
     },
-    /// Bounds or splits for a table that is not partitioned by range.
+    /// Ranges hashed in their own way for a table that is not partitioned by range.
     #[error("ranges need range columns, the table has none")]
     NoRangeColumns,
     /// Two ways to give ranges that cannot be mixed.
@@ -338,7 +343,12 @@ pub enum PartitionError {
     SplitOutOfBounds,
     /// A range without room.
     #[error("range partition lower bound must be less than the upper bound")]
-    EmptyRange,
+    EmptyRange {
+        /// Lower bound, encoded.
+        lower: Vec<u8>,
+        /// Upper bound, encoded.
+        upper: Vec<u8>,
+    },
     /// No key is above the bound.
     #[error("exclusive range partition lower bound must not have maximum values for all components")]
     LowerAtMaximum,
@@ -356,6 +366,9 @@ pub enum PartitionError {
     /// A bound's row is wrong.
     #[error("range bounds: {0}")]
     Bound(#[from] crate::RowFault),
+    /// The bounds' columns are not those of the table.
+    #[error("range bounds: {0}")]
+    Columns(#[from] crate::projection::ProjectionError),
     /// The bytes of the bounds are wrong.
     #[error("range bounds: {0}")]
     Ops(#[from] crate::RowOpError),

@@ -83,7 +83,7 @@ fn many_cells_cannot_share_one_large_content() {
 fn kinds_that_are_unknown_or_out_of_place_are_told_apart() {
     let schema = small();
     let writes = Decoder::new(&schema, &schema).unwrap();
-    let bounds = Decoder::for_bounds(&schema);
+    let bounds = Decoder::for_bounds(&schema, &schema).unwrap();
     for number in 0..=u8::MAX {
         let rows = [number, 0, 0];
         let kind = OpKind::from_number(number);

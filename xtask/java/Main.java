@@ -20,6 +20,12 @@ public final class Main {
       checks.run("a_table_is_created_at_once", definitions::firstTable);
       checks.run("more_replicas_than_tablet_servers_are_refused", definitions::tooManyReplicas);
       checks.run("definitions_come_back_as_given", definitions::comeBackAsGiven);
+      Alterations alterations = new Alterations(client);
+      checks.run("columns_come_go_and_change", alterations::columns);
+      checks.run("immutable_columns_keep_their_values", alterations::immutableColumns);
+      checks.run("ranges_come_and_go", alterations::ranges);
+      checks.run("a_renamed_table_is_the_same_table", alterations::names);
+      checks.run("a_deleted_table_comes_back", alterations::recall);
       Rows rows = new Rows(client);
       checks.run("rows_of_every_type_follow_insert_upsert_update_delete", rows::everyType);
       checks.run("keys_of_every_type_are_ordered", rows::keysOfEveryType);

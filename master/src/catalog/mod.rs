@@ -5,23 +5,23 @@
 //!
 //! What has to last goes to the [`store`] before anybody can see it. A change that the store refuses does not happen.
 
+mod alter;
 mod entries;
 mod maintenance;
+mod recall;
+mod requests;
 pub(crate) mod servers;
 pub(crate) mod store;
 pub(crate) mod tables;
 pub(crate) mod tablets;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
 use bytes::Bytes;
 use proto::kudu::consensus::raft_peer_pb::MemberType;
-use proto::kudu::consensus::{RaftConfigPb, RaftPeerPb};
+use proto::kudu::consensus::RaftPeerPb;
 use proto::kudu::master::ReportedTabletPb;
-use proto::kudu::tablet::TabletDataState;
-use proto::kudu::tserver::{CreateTabletRequestPb, DeleteTabletRequestPb};
-use proto::kudu::{TableExtraConfigPb, TableTypePb};
 
 use crate::fault::Fault;
 use crate::options::Limits;
@@ -29,7 +29,7 @@ use crate::placement::Load;
 use server_base::Tracker;
 use servers::Servers;
 use store::{Change, Entry, Kind, Store, StoreError};
-use tables::{Table, TablePlan, Tables};
+use tables::{NewTablet, Table, TablePlan, Tables};
 use tablets::{Config, Stats, Tablet};
 
 /// Something to send to a tablet server.
@@ -37,6 +37,13 @@ use tablets::{Config, Stats, Tablet};
 pub(crate) enum Action {
     /// Make a replica.
     Create {
+        /// Whom to ask.
+        server: String,
+        /// Which tablet.
+        tablet: String,
+    },
+    /// Tell a replica how its table has changed.
+    Alter {
         /// Whom to ask.
         server: String,
         /// Which tablet.
@@ -67,8 +74,12 @@ pub(crate) struct Catalog {
     tablets: HashMap<String, Tablet>,
     /// Tablets of deleted tables, and the servers that may still hold a replica.
     deleted: HashMap<String, HashSet<String>>,
-    /// Replicas that are still to be dropped on servers that were away, by server.
-    put_off: HashMap<String, Vec<String>>,
+    /// What is still to be sent to servers that were away, by server.
+    put_off: HashMap<String, Vec<Action>>,
+    /// Tablets that are being told how their table has changed.
+    altering: HashSet<String>,
+    /// Tables that can be recalled, by the time when that ends.
+    soft_deleted: BTreeSet<(u64, String)>,
     servers: Servers,
     /// Tablet servers that an operator works on: they get no new replicas.
     maintenance: HashSet<String>,
@@ -86,6 +97,8 @@ impl Catalog {
             tablets: HashMap::new(),
             deleted: HashMap::new(),
             put_off: HashMap::new(),
+            altering: HashSet::new(),
+            soft_deleted: BTreeSet::new(),
             servers: Servers::new(limits.tserver_silence),
             maintenance: HashSet::new(),
             actions: VecDeque::new(),
@@ -122,16 +135,18 @@ impl Catalog {
                         }
                         catalog.deleted.insert(id, holders);
                     }
-                    entries::Stored::Live { tablet, dimension_label } => {
+                    entries::Stored::Live(mut tablet) => {
                         // Tables sort before their tablets.
                         let table: &mut Table = tables
                             .get_mut(&tablet.table_id)
                             .ok_or(StoreError::Corrupt("a tablet has no table"))?;
                         let start = Bytes::copy_from_slice(tablet.partition.partition_key_start());
                         table.tablets.push((start, id.clone()));
-                        table.plan.dimension_label = dimension_label;
                         if !tablet.running {
                             catalog.ask_for(&tablet);
+                        } else if table.altered_from.is_none() {
+                            // All tablets had heard; one that has not will report so.
+                            tablet.schema_version = table.schema_version;
                         }
                         catalog.tablets.insert(id, *tablet);
                     }
@@ -140,9 +155,12 @@ impl Catalog {
         }
         for mut table in tables.into_values() {
             table.tablets.sort();
-            let partition = |(_, id): &(Bytes, String)| Some(catalog.tablets.get(id)?.partition.clone());
-            table.plan.partitions = table.tablets.iter().filter_map(partition).collect();
+            if let Some(deleted) = table.soft_deleted {
+                catalog.soft_deleted.insert((deleted.expiry(), table.id.clone()));
+            }
+            let tablets: Vec<String> = table.tablets.iter().map(|(_, id)| id.clone()).collect();
             catalog.tables.insert(table);
+            tablets.iter().for_each(|id| catalog.tell_changes(id));
         }
         let cluster = match cluster {
             Some(id) => id,
@@ -224,50 +242,40 @@ impl Catalog {
     /// Creates a table: it is there at once, its tablets follow. Returns its id.
     pub(crate) fn create_table(&mut self, plan: TablePlan, now: Instant) -> Result<String, Fault> {
         let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
-        let replicas = usize::try_from(plan.replicas).unwrap_or(0);
+        let replicas = usize::try_from(plan.about.replicas).unwrap_or(0);
         if replicas > live.len() {
-            return Err(Fault::NotEnoughServers { asked: plan.replicas, live: live.len() });
+            let asked = plan.about.replicas;
+            return Err(Fault::NotEnoughServers { verb: "create", asked, live: live.len() });
         }
-        let per_server = if plan.replicas > 1 {
+        let per_server = if replicas > 1 {
             self.limits.max_create_tablets_per_server
         } else {
             self.limits.max_create_unreplicated_per_server
         };
         let most = per_server.saturating_mul(live.len());
-        if plan.partitions.len().saturating_mul(replicas) > most {
+        if plan.tablets.len().saturating_mul(replicas) > most {
             return Err(Fault::TooManyTablets(most));
         }
-        if plan.replicas > 1 {
-            return Err(Fault::NoReplicationYet(plan.replicas));
+        if replicas > 1 {
+            return Err(Fault::NoReplicationYet(plan.about.replicas));
         }
-        if let Some(id) = self.tables.id_of(&plan.name) {
-            return Err(Fault::TableExists { name: plan.name.clone(), id: id.to_owned() });
-        }
+        self.is_free(&plan.about.name)?;
         let id = self.new_id();
-        let mut load = self.load(self.open_to_replicas(live, replicas));
-        let mut table = Table { id: id.clone(), plan, schema_version: 0, tablets: Vec::new() };
+        let (about, schema_version) = (plan.about, 0);
+        let tablets = self.place(&id, plan.tablets, live, replicas, now);
+        let mut table = Table {
+            id: id.clone(),
+            about,
+            schema_version,
+            altered_from: None,
+            soft_deleted: None,
+            tablets: Vec::new(),
+        };
+        table.tablets = starts(&tablets).collect();
         let mut changes = vec![entries::table(&table)];
-        let mut tablets = Vec::with_capacity(table.plan.partitions.len());
-        for partition in &table.plan.partitions {
-            let tablet = Tablet {
-                id: self.new_id(),
-                table_id: id.clone(),
-                partition: partition.clone(),
-                running: false,
-                refused: None,
-                placed: now,
-                config: Config::first(load.place(replicas)),
-                stats: Stats::default(),
-            };
-            changes.push(entries::tablet(&tablet, table.plan.dimension_label.as_ref()));
-            table.tablets.push((Bytes::copy_from_slice(partition.partition_key_start()), tablet.id.clone()));
-            tablets.push(tablet);
-        }
+        changes.extend(tablets.iter().map(entries::tablet));
         self.store.write(&changes)?;
-        for tablet in tablets {
-            self.ask_for(&tablet);
-            self.tablets.insert(tablet.id.clone(), tablet);
-        }
+        self.make(tablets);
         self.tables.insert(table);
         Ok(id)
     }
@@ -276,11 +284,62 @@ impl Catalog {
     pub(crate) fn delete_table(&mut self, id: &str) -> Result<(), Fault> {
         let Some(table) = self.tables.get(id) else { return Ok(()) };
         let mut changes: Vec<Change> = vec![(Kind::Table, id.to_owned(), None)];
-        let tablets = table.tablets.iter().filter_map(|(_, id)| self.tablets.get(id));
-        changes.extend(tablets.map(|tablet| entries::deleted(&tablet.id, tablet.config.servers())));
+        changes.extend(
+            self.tablets_of(table).map(|tablet| entries::deleted(&tablet.id, tablet.config.servers())),
+        );
         self.store.write(&changes)?;
         let Some(table) = self.tables.remove(id) else { return Ok(()) };
-        for (_, id) in table.tablets {
+        if let Some(deleted) = table.soft_deleted {
+            self.soft_deleted.remove(&(deleted.expiry(), table.id));
+        }
+        self.drop_tablets(table.tablets.into_iter().map(|(_, id)| id));
+        Ok(())
+    }
+
+    /// Whether no table has this name.
+    fn is_free(&self, name: &str) -> Result<(), Fault> {
+        match self.tables.id_of(name) {
+            Some(id) => Err(Fault::TableExists { name: name.to_owned(), id: id.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Finds places for new tablets of a table.
+    fn place(
+        &mut self,
+        table: &str,
+        tablets: Vec<NewTablet>,
+        live: Vec<String>,
+        replicas: usize,
+        now: Instant,
+    ) -> Vec<Tablet> {
+        let mut load = self.load(self.open_to_replicas(live, replicas));
+        let place = |new: NewTablet| Tablet {
+            id: self.new_id(),
+            table_id: table.to_owned(),
+            partition: new.partition,
+            dimension_label: new.dimension_label,
+            running: false,
+            schema_version: 0,
+            refused: None,
+            placed: now,
+            config: Config::first(load.place(replicas)),
+            stats: Stats::default(),
+        };
+        tablets.into_iter().map(place).collect()
+    }
+
+    /// Has tablets made that the store knows.
+    fn make(&mut self, tablets: Vec<Tablet>) {
+        for tablet in tablets {
+            self.ask_for(&tablet);
+            self.tablets.insert(tablet.id.clone(), tablet);
+        }
+    }
+
+    /// Has tablets dropped that the store knows as deleted.
+    fn drop_tablets(&mut self, ids: impl IntoIterator<Item = String>) {
+        for id in ids {
             let Some(tablet) = self.tablets.remove(&id) else { continue };
             let holders: HashSet<String> = tablet.config.servers().cloned().collect();
             for server in &holders {
@@ -288,132 +347,15 @@ impl Catalog {
             }
             self.deleted.insert(id, holders);
         }
-        Ok(())
-    }
-
-    /// The request that makes a replica of `tablet` on `server`; `None` if that is no longer wanted.
-    pub(crate) fn create_request(&self, server: &str, tablet: &str) -> Option<CreateTabletRequestPb> {
-        let tablet = self.tablets.get(tablet).filter(|tablet| tablet.config.has(server))?;
-        let table = self.tables.get(&tablet.table_id)?;
-        let peers = tablet.config.voters.iter().map(|uuid| self.peer(uuid)).collect();
-        Some(CreateTabletRequestPb {
-            dest_uuid: Some(copied(server)),
-            table_type: Some(TableTypePb::DefaultTable as i32),
-            table_id: copied(&table.id),
-            tablet_id: copied(&tablet.id),
-            partition: Some(tablet.partition.clone()),
-            table_name: table.plan.name.clone(),
-            schema: table.plan.schema.clone(),
-            partition_schema: Some(table.plan.partition_schema.clone()),
-            config: RaftConfigPb {
-                opid_index: Some(tablet.config.index),
-                obsolete_local: Some(false),
-                peers,
-                ..Default::default()
-            },
-            extra_config: Some(extra_config(&table.plan)),
-            dimension_label: table.plan.dimension_label.clone(),
-            ..Default::default()
-        })
-    }
-
-    /// The request that drops a replica; `None` if that is done.
-    pub(crate) fn delete_request(&self, server: &str, tablet: &str) -> Option<DeleteTabletRequestPb> {
-        let live = self.tablets.get(tablet);
-        let wanted = match live {
-            Some(tablet) => !tablet.config.has(server),
-            None => self.deleted.get(tablet).is_some_and(|holders| holders.contains(server)),
-        };
-        let reason =
-            if live.is_some() { "the replica was placed elsewhere" } else { "the table was deleted" };
-        wanted.then(|| DeleteTabletRequestPb {
-            dest_uuid: Some(copied(server)),
-            tablet_id: copied(tablet),
-            reason: Some(reason.to_owned()),
-            delete_type: Some(TabletDataState::TabletDataDeleted as i32),
-            ..Default::default()
-        })
-    }
-
-    /// An attempt to make a replica ended. Once its servers have it, a tablet with one replica is running: nobody else could
-    /// lead it. After failures for a while it is placed on another live server.
-    pub(crate) fn create_answered(
-        &mut self,
-        server: &str,
-        tablet_id: &str,
-        created: bool,
-        now: Instant,
-    ) -> Next {
-        let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
-        let patience = self.limits.placement_patience;
-        if !self.tablets.get(tablet_id).is_some_and(|tablet| tablet.config.has(server)) {
-            // No longer wanted. A replica that was made after the request to drop it had come would stay for ever.
-            self.drop_replica(server, tablet_id);
-            return Next::Stop;
-        }
-        let Some(tablet) = self.tablets.get(tablet_id) else { return Next::Stop };
-        if created {
-            if let ([only], None) = (&tablet.config.voters[..], &tablet.config.leader) {
-                let mut running = tablet.clone();
-                running.config.leader = Some(only.clone());
-                running.running = true;
-                return if self.replace(running) { Next::Stop } else { Next::Retry };
-            }
-            return Next::Stop;
-        }
-        let elsewhere: Vec<String> = live.into_iter().filter(|uuid| !tablet.config.has(uuid)).collect();
-        if now.saturating_duration_since(tablet.placed) < patience || elsewhere.is_empty() {
-            return Next::Retry;
-        }
-        let mut moved = tablet.clone();
-        let mut load = self.load(elsewhere);
-        moved.config = Config::first(load.place(moved.config.voters.len()));
-        moved.placed = now;
-        moved.refused = None;
-        // The new server is asked only when no start of the master can believe in the old one any more.
-        if !self.replace(moved.clone()) {
-            return Next::Retry;
-        }
-        self.ask_for(&moved);
-        Next::Stop
-    }
-
-    /// A server will not make its replica of a tablet, however often it is asked: the table is never there.
-    pub(crate) fn create_refused(&mut self, server: &str, tablet: &str, why: &str) {
-        if let Some(tablet) = self.tablets.get_mut(tablet).filter(|tablet| tablet.config.has(server)) {
-            tracing::error!(server, tablet = tablet.id, why, "a tablet cannot be made");
-            tablet.refused = Some((server.to_owned(), why.to_owned()));
-        }
-    }
-
-    /// An attempt to drop a replica ended. On a server that is away it is put off until that one calls.
-    pub(crate) fn delete_answered(&mut self, server: &str, tablet: &str, gone: bool, now: Instant) -> Next {
-        if !gone {
-            if self.delete_request(server, tablet).is_none() {
-                return Next::Stop;
-            }
-            if self.servers.is_live(server, now) {
-                return Next::Retry;
-            }
-            self.put_off.entry(server.to_owned()).or_default().push(tablet.to_owned());
-            return Next::Stop;
-        }
-        if let Some(holders) = self.deleted.get_mut(tablet) {
-            holders.remove(server);
-            if holders.is_empty() {
-                self.deleted.remove(tablet);
-                // If that fails, the next start asks once more.
-                self.note(&[(Kind::Tablet, tablet.to_owned(), None)]);
-            }
-        }
-        Next::Stop
     }
 
     /// A server calls: what was put off is sent now.
     pub(crate) fn resume(&mut self, server: &str) {
-        for tablet in self.put_off.remove(server).unwrap_or_default() {
-            self.actions.push_back(Action::Delete { server: server.to_owned(), tablet });
-        }
+        self.actions.extend(self.put_off.remove(server).unwrap_or_default());
+    }
+
+    fn put_off(&mut self, action: Action) {
+        self.put_off.entry(action.server().to_owned()).or_default().push(action);
     }
 
     /// Forgets servers that were silent for a day and hold no replica.
@@ -441,7 +383,7 @@ impl Catalog {
             if !holders.contains(server) {
                 self.drop_replica(server, id);
             }
-            return Some("the table was deleted");
+            return Some("its table or range was deleted");
         }
         let known = self.tablets.get(id)?;
         if !known.config.has(server) {
@@ -460,6 +402,9 @@ impl Catalog {
         }
         let leads = tablet.config.leader.as_deref() == Some(server);
         tablet.running |= leads;
+        if let (true, Some(version)) = (leads, report.schema_version) {
+            tablet.schema_version = version;
+        }
         if let (true, Some(stats)) = (leads, &report.stats) {
             tablet.stats =
                 Stats { on_disk_size: stats.on_disk_size(), live_row_count: stats.live_row_count() };
@@ -469,6 +414,7 @@ impl Catalog {
         } else {
             self.replace(tablet);
         }
+        self.tell_changes(id);
         None
     }
 
@@ -493,8 +439,7 @@ impl Catalog {
 
     /// Puts a changed tablet in the place of what it was, unless the store refuses.
     fn replace(&mut self, tablet: Tablet) -> bool {
-        let label = self.tables.get(&tablet.table_id).and_then(|table| table.plan.dimension_label.as_ref());
-        let done = self.note(&[entries::tablet(&tablet, label)]);
+        let done = self.note(&[entries::tablet(&tablet)]);
         if done {
             self.tablets.insert(tablet.id.clone(), tablet);
         }
@@ -541,21 +486,12 @@ fn copied(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-fn extra_config(plan: &TablePlan) -> TableExtraConfigPb {
-    let of = |name: &str| plan.extra_configs.get(name);
-    TableExtraConfigPb {
-        history_max_age_sec: of(HISTORY_MAX_AGE_SEC).and_then(|value| value.parse().ok()),
-        maintenance_priority: of(MAINTENANCE_PRIORITY).and_then(|value| value.parse().ok()),
-        disable_compaction: of(DISABLE_COMPACTION).and_then(|value| value.parse().ok()),
-    }
+/// Start key and id of each tablet, in order of the start keys.
+fn starts(tablets: &[Tablet]) -> impl Iterator<Item = (Bytes, String)> {
+    tablets
+        .iter()
+        .map(|tablet| (Bytes::copy_from_slice(tablet.partition.partition_key_start()), tablet.id.clone()))
 }
-
-/// How long old versions of rows are kept, in seconds.
-pub(crate) const HISTORY_MAX_AGE_SEC: &str = "kudu.table.history_max_age_sec";
-/// A higher one is flushed and compacted first.
-pub(crate) const MAINTENANCE_PRIORITY: &str = "kudu.table.maintenance_priority";
-/// `true`: never compacted.
-pub(crate) const DISABLE_COMPACTION: &str = "kudu.table.disable_compaction";
 
 #[cfg(test)]
 mod tests;

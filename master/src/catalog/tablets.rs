@@ -15,8 +15,12 @@ pub(crate) struct Tablet {
     pub(crate) table_id: String,
     /// Which rows it holds.
     pub(crate) partition: PartitionPb,
+    /// Groups tablets for placement.
+    pub(crate) dimension_label: Option<String>,
     /// False while it is being created: then it has no locations to tell.
     pub(crate) running: bool,
+    /// Of the changes of its table, the newest it is known to have heard of.
+    pub(crate) schema_version: u32,
     /// Which server refuses to make it for good, and why. Forgotten when the master stops: it is asked again then.
     pub(crate) refused: Option<(String, String)>,
     /// Since when its present replicas were asked for.

@@ -1,9 +1,11 @@
-use std::collections::BTreeMap;
+mod alter;
+
 use std::time::Duration;
 
-use proto::kudu::consensus::ConsensusStatePb;
-use proto::kudu::{HostPortPb, PartitionPb, PartitionSchemaPb, SchemaPb, ServerRegistrationPb};
+use proto::kudu::consensus::{ConsensusStatePb, RaftConfigPb};
+use proto::kudu::{HostPortPb, PartitionPb, ServerRegistrationPb};
 
+use super::tables::Definition;
 use super::*;
 
 fn catalog(servers: usize) -> (Catalog, Instant) {
@@ -25,18 +27,25 @@ fn register(
 }
 
 fn plan(name: &str, tablets: u8, replicas: i32) -> TablePlan {
-    let partition = |i| PartitionPb { partition_key_start: Some(vec![i].into()), ..Default::default() };
-    TablePlan {
+    let tablet = |i| NewTablet {
+        partition: PartitionPb { partition_key_start: Some(vec![i].into()), ..Default::default() },
+        dimension_label: None,
+    };
+    let schema = schema::Schema::new(vec![schema::Column::new("k", schema::DataType::Int8)], 1).unwrap();
+    let schema = schema.with_sequential_ids(0);
+    let about = Definition {
         name: name.into(),
-        schema: SchemaPb::default(),
-        partition_schema: PartitionSchemaPb::default(),
-        partitions: (0..tablets).map(partition).collect(),
+        next_column_id: schema.next_id().0,
+        schema,
+        partitioning: schema::PartitionSchema::default(),
         replicas,
         owner: "root".into(),
         comment: String::new(),
-        extra_configs: BTreeMap::new(),
-        dimension_label: None,
-    }
+        extra_config: Default::default(),
+        disk_size_limit: None,
+        row_count_limit: None,
+    };
+    TablePlan { about, tablets: (0..tablets).map(tablet).collect() }
 }
 
 fn actions(catalog: &mut Catalog) -> Vec<Action> {
@@ -189,7 +198,7 @@ fn a_change_that_the_disk_refuses_does_not_happen() {
     assert!(!catalog.is_created(catalog.tables().get(&id).unwrap()));
     assert!(matches!(catalog.create_table(plan("u", 1, 1), now), Err(Fault::Store(_))));
     assert!(matches!(catalog.delete_table(&id), Err(Fault::Store(_))));
-    assert_eq!(catalog.tables().iter().map(|table| table.plan.name.as_str()).collect::<Vec<_>>(), ["t"]);
+    assert_eq!(catalog.tables().iter().map(|table| table.about.name.as_str()).collect::<Vec<_>>(), ["t"]);
     assert_eq!(actions(&mut catalog), []);
 }
 

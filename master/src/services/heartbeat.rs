@@ -6,7 +6,7 @@ use proto::kudu::master::TsHeartbeatResponsePb;
 use proto::methods::master_service::TSHeartbeat;
 use rpc_server::Call;
 
-use super::{Context, now};
+use super::{Context, now, seconds};
 use crate::heartbeat::{self, Refused};
 
 pub(super) fn receive(context: &Arc<Context>, mut call: Call<TSHeartbeat>) {
@@ -15,6 +15,7 @@ pub(super) fn receive(context: &Arc<Context>, mut call: Call<TSHeartbeat>) {
     let (outcome, known) = {
         let mut catalog = context.catalog.lock();
         let outcome = heartbeat::receive(&mut catalog, request, &master, &call.connection().peer, now());
+        catalog.delete_expired(seconds());
         (outcome, catalog.servers().len())
     };
     // The report may have brought tablets to delete.

@@ -149,7 +149,7 @@ impl<'a> Answer<'a> {
             if filter == ReplicaTypeFilter::VoterReplica && role == Role::Learner as i32 {
                 continue;
             }
-            let dimension_label = None;
+            let dimension_label = tablet.dimension_label.clone();
             if self.interned {
                 let ts_info_idx = self.number(uuid)?;
                 location.interned_replicas.push(InternedReplicaPb { ts_info_idx, role, dimension_label });

@@ -1,5 +1,6 @@
 //! The RPC services of the master: each handler reads the catalog, answers, and leaves the rest to the driver.
 
+mod alter;
 mod cluster;
 mod consensus;
 mod heartbeat;
@@ -112,9 +113,12 @@ pub(crate) fn master_service(context: &Arc<Context>) -> Service {
         .method::<m::CreateTable>(handler!(tables::create))
         .method::<m::IsCreateTableDone>(handler!(tables::is_create_done))
         .method::<m::DeleteTable>(handler!(tables::delete))
+        .method::<m::RecallDeletedTable>(handler!(tables::recall))
+        .method::<m::ListInFlightTables>(handler!(tables::list_in_flight))
         .method::<m::ListTables>(handler!(tables::list))
         .method::<m::GetTableSchema>(handler!(tables::schema))
-        .method::<m::IsAlterTableDone>(handler!(tables::is_alter_done))
+        .method::<m::AlterTable>(handler!(alter::alter))
+        .method::<m::IsAlterTableDone>(handler!(alter::is_done))
         .method::<m::GetTableStatistics>(handler!(tables::statistics))
         .method::<m::ChangeTServerState>(handler!(operators::change_state))
         .method::<m::UnregisterTServer>(handler!(operators::unregister))
@@ -136,4 +140,9 @@ pub(crate) fn consensus_service(context: &Arc<Context>) -> Service {
 
 fn now() -> Instant {
     Instant::now()
+}
+
+/// Seconds since the Unix epoch.
+fn seconds() -> u64 {
+    server_base::physical_micros() / 1_000_000
 }

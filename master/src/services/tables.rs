@@ -1,21 +1,24 @@
-//! Tables: create, list, look at, delete.
+//! Tables: create, list, look at, delete, recall.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use proto::Method;
+use proto::kudu::SchemaPb;
+use proto::kudu::master::list_in_flight_tables_response_pb::TableInfo as InFlight;
 use proto::kudu::master::list_tables_response_pb::{TableInfo, TabletWithPartition};
+use proto::kudu::master::sys_tables_entry_pb::State;
 use proto::kudu::master::{
     CreateTableRequestPb, CreateTableResponsePb, DeleteTableResponsePb, GetTableSchemaResponsePb,
-    GetTableStatisticsResponsePb, IsAlterTableDoneResponsePb, IsCreateTableDoneResponsePb,
-    ListTablesResponsePb,
+    GetTableStatisticsResponsePb, IsCreateTableDoneResponsePb, ListInFlightTablesResponsePb,
+    ListTablesResponsePb, RecallDeletedTableResponsePb,
 };
 use proto::methods::master_service as m;
 use rpc_core::{RemoteError, RpcErrorCode};
 use rpc_server::{Call, Reply};
 
-use super::{Context, now};
+use super::{Context, now, seconds};
 use crate::catalog::Catalog;
 use crate::catalog::tables::Table;
 use crate::ddl;
@@ -58,7 +61,7 @@ fn create_now(
     reply: Reply<m::CreateTable>,
 ) {
     let name = request.name.clone();
-    let created = ddl::plan(request, user, &context.options.limits)
+    let created = ddl::create::plan(request, user, &context.options.limits)
         .and_then(|plan| context.catalog.lock().create_table(plan, now()));
     context.driver.wake();
     let response = match created {
@@ -75,7 +78,7 @@ fn create_now(
 }
 
 /// Reads the table that a call names and answers.
-fn read<M: Method>(
+pub(super) fn read<M: Method>(
     context: &Arc<Context>,
     call: Call<M>,
     table: impl Fn(&M::Request) -> &proto::kudu::master::TableIdentifierPb,
@@ -105,35 +108,26 @@ pub(super) fn is_create_done(context: &Arc<Context>, call: Call<m::IsCreateTable
     );
 }
 
-pub(super) fn is_alter_done(context: &Arc<Context>, call: Call<m::IsAlterTableDone>) {
-    read(
-        context,
-        call,
-        |request| &request.table,
-        |_, table| IsAlterTableDoneResponsePb {
-            schema_version: Some(table.schema_version),
-            done: Some(true),
-            error: None,
-        },
-        |fault| IsAlterTableDoneResponsePb { error: Some(fault.into()), ..Default::default() },
-    );
-}
-
 pub(super) fn schema(context: &Arc<Context>, call: Call<m::GetTableSchema>) {
     read(
         context,
         call,
         |request| &request.table,
-        |_, table| GetTableSchemaResponsePb {
-            schema: Some(table.plan.schema.clone()),
-            partition_schema: Some(table.plan.partition_schema.clone()),
-            num_replicas: Some(table.plan.replicas),
-            table_id: Some(Bytes::copy_from_slice(table.id.as_bytes())),
-            table_name: Some(table.plan.name.clone()),
-            extra_configs: table.plan.extra_configs.clone(),
-            owner: Some(table.plan.owner.clone()),
-            comment: Some(table.plan.comment.clone()),
-            ..Default::default()
+        |_, table| {
+            let about = &table.about;
+            // All tablets can serve the columns that are told.
+            let schema = table.altered_from.as_ref().unwrap_or(&about.schema);
+            GetTableSchemaResponsePb {
+                schema: Some(SchemaPb::from(schema)),
+                partition_schema: Some(about.partition_schema(schema)),
+                num_replicas: Some(about.replicas),
+                table_id: Some(Bytes::copy_from_slice(table.id.as_bytes())),
+                table_name: Some(about.name.clone()),
+                extra_configs: ddl::told_properties(&about.extra_config),
+                owner: Some(about.owner.clone()),
+                comment: Some(about.comment.clone()),
+                ..Default::default()
+            }
         },
         |fault| GetTableSchemaResponsePb { error: Some(fault.into()), ..Default::default() },
     );
@@ -150,7 +144,9 @@ pub(super) fn statistics(context: &Arc<Context>, call: Call<m::GetTableStatistic
             GetTableStatisticsResponsePb {
                 on_disk_size: signed(stats.on_disk_size),
                 live_row_count: signed(stats.live_row_count),
-                ..Default::default()
+                disk_size_limit: table.about.disk_size_limit,
+                row_count_limit: table.about.row_count_limit,
+                error: None,
             }
         },
         |fault| GetTableStatisticsResponsePb { error: Some(fault.into()), ..Default::default() },
@@ -163,7 +159,9 @@ pub(super) fn list(context: &Arc<Context>, call: Call<m::ListTables>) {
     let users = request.type_filter.is_empty()
         || request.type_filter.contains(&(proto::kudu::TableTypePb::DefaultTable as i32));
     let wanted = |table: &&Table| {
-        users && !request.show_soft_deleted() && table.plan.name.contains(request.name_filter())
+        users
+            && request.show_soft_deleted() == table.soft_deleted.is_some()
+            && table.about.name.contains(request.name_filter())
     };
     let tables = {
         let catalog = context.catalog.lock();
@@ -175,10 +173,10 @@ pub(super) fn list(context: &Arc<Context>, call: Call<m::ListTables>) {
             let with_partitions = request.list_tablet_with_partition();
             TableInfo {
                 id: Bytes::copy_from_slice(table.id.as_bytes()),
-                name: table.plan.name.clone(),
+                name: table.about.name.clone(),
                 live_row_count: Some(catalog.statistics(table).live_row_count),
                 num_tablets: i32::try_from(table.tablets.len()).ok(),
-                num_replicas: Some(table.plan.replicas),
+                num_replicas: Some(table.about.replicas),
                 tablet_with_partition: catalog
                     .tablets_of(table)
                     .filter(|_| with_partitions)
@@ -191,20 +189,72 @@ pub(super) fn list(context: &Arc<Context>, call: Call<m::ListTables>) {
     call.respond(&ListTablesResponsePb { tables, error: None });
 }
 
+/// Tables with tablets that are still being made.
+pub(super) fn list_in_flight(context: &Arc<Context>, call: Call<m::ListInFlightTables>) {
+    let tables = {
+        let catalog = context.catalog.lock();
+        let info = |table: &Table| {
+            let in_flight = catalog.tablets_of(table).filter(|tablet| !tablet.running).count();
+            let state = match (&table.soft_deleted, &table.altered_from) {
+                (Some(_), _) => State::SoftDeleted,
+                (None, Some(_)) => State::Altering,
+                (None, None) => State::Running,
+            };
+            (in_flight > 0).then(|| InFlight {
+                id: Bytes::copy_from_slice(table.id.as_bytes()),
+                name: table.about.name.clone(),
+                num_tablets: u32::try_from(table.tablets.len()).ok(),
+                num_tablets_in_flight: u32::try_from(in_flight).ok(),
+                state: Some(state.into()),
+            })
+        };
+        catalog.tables().iter().filter_map(info).collect()
+    };
+    call.respond(&ListInFlightTablesResponsePb { tables, error: None });
+}
+
 pub(super) fn delete(context: &Arc<Context>, call: Call<m::DeleteTable>) {
-    let deleted = if call.request().reserve_seconds() > 0 {
-        Err(Fault::NoSoftDeleteYet)
-    } else {
+    let reserve = call.request().reserve_seconds();
+    let deleted = {
         let mut catalog = context.catalog.lock();
         let id = catalog.tables().find(&call.request().table).map(|table| table.id.clone());
-        id.and_then(|id| catalog.delete_table(&id).map(|()| id))
+        id.and_then(|id| {
+            let deleted = match reserve {
+                0 => catalog.delete_table(&id),
+                _ => catalog.soft_delete_table(&id, reserve, seconds()),
+            };
+            deleted.map(|()| id)
+        })
     };
     context.driver.wake();
     match deleted {
         Ok(id) => {
-            tracing::info!(%id, user = call.user(), "table deleted");
+            tracing::info!(%id, user = call.user(), reserve, "table deleted");
             call.respond(&DeleteTableResponsePb::default());
         }
         Err(fault) => call.respond(&DeleteTableResponsePb { error: Some(fault.into()) }),
+    }
+}
+
+pub(super) fn recall(context: &Arc<Context>, call: Call<m::RecallDeletedTable>) {
+    let request = call.request();
+    let recalled = {
+        let mut catalog = context.catalog.lock();
+        let id = match &request.table.table_id {
+            Some(_) => catalog.tables().find(&request.table).map(|table| table.id.clone()),
+            None => Err(Fault::NoIdNamed),
+        };
+        id.and_then(|id| {
+            let name = request.new_table_name.as_deref();
+            catalog.recall_table(&id, name, seconds()).map(|()| id)
+        })
+    };
+    context.driver.wake();
+    match recalled {
+        Ok(id) => {
+            tracing::info!(%id, user = call.user(), "table recalled");
+            call.respond(&RecallDeletedTableResponsePb::default());
+        }
+        Err(fault) => call.respond(&RecallDeletedTableResponsePb { error: Some(fault.into()) }),
     }
 }

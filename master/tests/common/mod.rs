@@ -26,7 +26,7 @@ use proto::kudu::{
     ColumnSchemaPb, DataType, HostPortPb, NodeInstancePb, PartitionSchemaPb, SchemaPb, ServerRegistrationPb,
 };
 use proto::methods::master_service as m;
-use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet};
+use proto::methods::tablet_server_admin_service::{AlterSchema, CreateTablet, DeleteTablet};
 use rpc_core::{CallError, Messenger, Proxy};
 use rpc_server::{Call, Server, Service};
 
@@ -120,6 +120,8 @@ pub struct Tserver {
     pub server: Server,
     pub created: Arc<Mutex<Vec<String>>>,
     pub deleted: Arc<Mutex<Vec<String>>>,
+    /// Tablets and the schema versions that it was told.
+    pub altered: Arc<Mutex<Vec<(String, u32)>>>,
     /// While true it fails all requests.
     pub broken: Arc<AtomicBool>,
     /// Why it makes no tablet, whoever asks how often.
@@ -160,8 +162,18 @@ impl Tserver {
             list.lock().push(text(&call.request().tablet_id));
             call.respond(&Default::default());
         };
+        let altered = Arc::new(Mutex::new(Vec::new()));
+        let (list, fails) = (Arc::clone(&altered), Arc::clone(&broken));
+        let alter = move |call: Call<AlterSchema>| {
+            if fails.load(Ordering::SeqCst) {
+                return call.fail_application("IO error: out of space");
+            }
+            list.lock().push((text(&call.request().tablet_id), call.request().schema_version));
+            call.respond(&Default::default());
+        };
         let service = Service::builder("kudu.tserver.TabletServerAdminService")
             .method::<CreateTablet>(create)
+            .method::<AlterSchema>(alter)
             .method::<DeleteTablet>(delete)
             .build();
         let server = Server::builder()
@@ -176,6 +188,7 @@ impl Tserver {
             server,
             created,
             deleted,
+            altered,
             broken,
             refuses,
             asked,

@@ -82,9 +82,6 @@ fn plain_ranges(
     splits: &[PartialRow],
     bounds: &[RangeBound],
 ) -> Result<Vec<EncodedRange>, PartitionError> {
-    if partitioning.range_columns.is_empty() && !(splits.is_empty() && bounds.is_empty()) {
-        return Err(PartitionError::NoRangeColumns);
-    }
     let mut keys =
         splits.iter().map(|row| split_key(schema, partitioning, row)).collect::<Result<Vec<_>, _>>()?;
     keys.sort();

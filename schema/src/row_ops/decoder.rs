@@ -67,9 +67,9 @@ impl Decoder {
         Ok(Self::build(client, table, projection::for_write(client, table)?, false))
     }
 
-    /// For split rows and range bounds, whose schema is the table's own.
-    pub fn for_bounds(table: &Schema) -> Self {
-        Self::build(table, table, (0..table.len()).collect(), true)
+    /// For split rows and range bounds whose schema is `client`, over `table`.
+    pub fn for_bounds(client: &Schema, table: &Schema) -> Result<Self, ProjectionError> {
+        Ok(Self::build(client, table, projection::for_write(client, table)?, true))
     }
 
     fn build(client: &Schema, table: &Schema, targets: Vec<usize>, bounds: bool) -> Self {

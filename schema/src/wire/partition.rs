@@ -27,7 +27,7 @@ pub fn partition_schema_from_pb(
         None => (0..schema.key_columns()).map(|index| schema.id(index)).collect(),
     };
     let mut partitioning = PartitionSchema {
-        hash_dimensions: dimensions(&pb.hash_schema, schema)?,
+        hash_dimensions: hash_dimensions_from_pb(&pb.hash_schema, schema)?,
         range_columns,
         ..Default::default()
     };
@@ -39,14 +39,18 @@ pub fn partition_schema_from_pb(
             return Err(WireError::CustomBounds { ranges: spec.bounds.len() });
         };
         let (lower, upper) = bound.encode(schema, &partitioning)?;
-        let hash_dimensions = dimensions(&range.hash_schema, schema)?;
+        let hash_dimensions = hash_dimensions_from_pb(&range.hash_schema, schema)?;
         partitioning.custom_ranges.push(RangeWithHash { lower, upper, hash_dimensions });
     }
     partitioning.check(schema)?;
     Ok(partitioning)
 }
 
-fn dimensions(hash: &[HashBucketSchemaPb], schema: &Schema) -> Result<Vec<HashDimension>, WireError> {
+/// Reads hash dimensions over the table's schema; [`PartitionSchema::check`] says whether they can be.
+pub fn hash_dimensions_from_pb(
+    hash: &[HashBucketSchemaPb],
+    schema: &Schema,
+) -> Result<Vec<HashDimension>, WireError> {
     let one = |pb: &HashBucketSchemaPb| {
         match pb.hash_algorithm.unwrap_or_default() {
             number if number == HashAlgorithm::UnknownHash as i32 => {}
@@ -137,6 +141,15 @@ pub fn partition_schema_to_pb(
 /// Reads split rows and bounds, whose columns are those of the table's schema.
 pub fn range_spec_from_pb(pb: &RowOperationsPb, schema: &Schema) -> Result<RangeSpec, WireError> {
     Ok(RangeSpec::decode(schema, pb.rows(), pb.indirect_data())?)
+}
+
+/// As [`range_spec_from_pb`], where the columns are those that a client believes the table to have.
+pub fn range_bounds_from_pb(
+    pb: &RowOperationsPb,
+    client: &Schema,
+    schema: &Schema,
+) -> Result<RangeSpec, WireError> {
+    Ok(RangeSpec::decode_for(client, schema, pb.rows(), pb.indirect_data())?)
 }
 
 /// Writes split rows and bounds.

@@ -1,5 +1,6 @@
 //! The real `kudu` command line on a cluster, each command with an expectation, over TCP and over unix sockets.
 
+mod alter;
 mod limits;
 mod load;
 mod tables;
@@ -51,6 +52,7 @@ pub(super) fn run(kit: &Kit, target: &Target, rows: u64) -> Result<()> {
         let mut session = Session { suite: &mut suite, target, way, prefix };
         session.servers()?;
         session.definitions()?;
+        session.alterations()?;
         session.every_type()?;
         session.rows(rows)?;
         if way == Way::Tcp {
