@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::consensus::RaftConfigPb;
-use proto::kudu::tserver::CreateTabletRequestPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
+use proto::kudu::tserver::{AlterSchemaRequestPb, CreateTabletRequestPb};
 use schema::{Partition, PartitionSchema, Schema, wire};
-use tablet::{Tablet, TabletOptions};
+use tablet::{AlterError, Alteration, Tablet, TabletOptions};
 
 use crate::fault::Fault;
 use crate::node::Node;
@@ -79,6 +79,35 @@ pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(),
             return Err(fault);
         }
     }
+    Ok(())
+}
+
+/// Tells a replica how its table has changed; that it knows already is a success.
+pub(crate) fn alter(node: &Node, request: &AlterSchemaRequestPb) -> Result<(), Fault> {
+    let replica = node.tablets.get(&request.tablet_id)?;
+    let tablet = replica.tablet()?;
+    let bad = |error: &dyn std::fmt::Display| Fault::invalid(Code::InvalidSchema, error.to_string());
+    let schema = Schema::try_from(&request.schema).map_err(|error| bad(&error))?;
+    let about = tablet.options();
+    let (here, asked) = (about.schema_version, request.schema_version);
+    if here > asked {
+        let text = format!("Tablet has a newer schema: version {here}, the request is about {asked}");
+        return Err(Fault::invalid(Code::TabletHasANewerSchema, text));
+    }
+    if here == asked {
+        if about.schema == schema {
+            return Ok(());
+        }
+        let text = format!("the tablet has another schema of version {here}");
+        return Err(Fault::new(Code::MismatchedSchema, ErrorCode::Corruption, text));
+    }
+    let table_name = request.new_table_name.clone().unwrap_or_else(|| about.table_name.clone());
+    tablet.alter(Alteration { schema, schema_version: asked, table_name }).map_err(|error| match error {
+        AlterError::Log(_) => Fault::new(Code::UnknownError, ErrorCode::IoError, error.to_string()),
+        _ => bad(&error),
+    })?;
+    node.tablets.touch(replica.id());
+    tracing::info!(tablet = replica.id(), version = asked, "tablet altered");
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use crate::fault::Fault;
 /// One replica. There is one a tablet so far, and it leads.
 #[derive(Debug)]
 pub(crate) struct Replica {
+    /// As it was made.
     pub(crate) about: TabletOptions,
     pub(crate) config: RaftConfigPb,
     pub(crate) state: State,
@@ -60,6 +61,11 @@ pub(crate) struct Changes {
 impl Replica {
     pub(crate) fn id(&self) -> &str {
         &self.about.id
+    }
+
+    /// What the tablet is now: alterations have come since it was made.
+    pub(crate) fn present(&self) -> Arc<TabletOptions> {
+        self.running().map_or_else(|| Arc::new(self.about.clone()), Tablet::options)
     }
 
     pub(crate) fn data_state(&self) -> TabletDataState {
@@ -190,6 +196,15 @@ impl Tablets {
             let Some((at, replica)) = inner.replicas.get_mut(id) else { return };
             *at = change;
             *replica = Arc::new(replica.with(state));
+        });
+    }
+
+    /// Has masters told of a replica once more.
+    pub(crate) fn touch(&self, id: &str) {
+        self.change(|inner, change| {
+            if let Some((at, _)) = inner.replicas.get_mut(id) {
+                *at = change;
+            }
         });
     }
 

@@ -120,7 +120,7 @@ fn reported(replica: &Replica, uuid: &str, stats: Option<ReportedTabletStatsPb>)
         tablet_data_state: Some(replica.data_state().into()),
         consensus_state: Some(replica.consensus_state(uuid)),
         error: replica.failure().map(|text| status(ErrorCode::Corruption, text)),
-        schema_version: Some(replica.about.schema_version),
+        schema_version: Some(replica.present().schema_version),
         stats,
     }
 }

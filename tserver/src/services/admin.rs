@@ -6,10 +6,12 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tablet::TabletDataState;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::tserver::{
-    CreateTabletRequestPb, CreateTabletResponsePb, DeleteTabletRequestPb, DeleteTabletResponsePb,
-    QuiesceTabletServerRequestPb, QuiesceTabletServerResponsePb,
+    AlterSchemaResponsePb, CreateTabletRequestPb, CreateTabletResponsePb, DeleteTabletRequestPb,
+    DeleteTabletResponsePb, QuiesceTabletServerRequestPb, QuiesceTabletServerResponsePb,
 };
-use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet, Quiesce, SERVICE};
+use proto::methods::tablet_server_admin_service::{
+    AlterSchema, CreateTablet, DeleteTablet, Quiesce, SERVICE,
+};
 use rpc_server::Service;
 use server_base::consensus::wrong_destination;
 
@@ -19,8 +21,8 @@ use crate::replicas::{self, NO_CONFIG_INDEX};
 
 /// The service, on `threads` threads.
 pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) -> Service {
-    let (create, delete, quiesce) =
-        (SharedNode::clone(node), SharedNode::clone(node), SharedNode::clone(node));
+    let node = || SharedNode::clone(node);
+    let (create, alter, delete, quiesce) = (node(), node(), node(), node());
     Service::builder(SERVICE)
         .features(&[1, 2, 3, 6])
         .threads(threads)
@@ -29,6 +31,12 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
             let wrong = wrong_destination(call.request().dest_uuid.as_deref(), create.uuid());
             let error = wrong.or_else(|| create_tablet(&create, call.request()).err().map(Into::into));
             call.respond(&CreateTabletResponsePb { error });
+        })
+        .method::<AlterSchema>(move |call| {
+            let wrong = wrong_destination(call.request().dest_uuid.as_deref(), alter.uuid());
+            let error = wrong.or_else(|| replicas::alter(&alter, call.request()).err().map(Into::into));
+            let timestamp = error.is_none().then(|| alter.clock.now().0);
+            call.respond(&AlterSchemaResponsePb { error, timestamp });
         })
         .method::<DeleteTablet>(move |call| {
             let wrong = wrong_destination(call.request().dest_uuid.as_deref(), delete.uuid());

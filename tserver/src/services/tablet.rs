@@ -17,6 +17,7 @@ use proto::methods::tablet_server_service::{
 use rpc_server::Service;
 use schema::wire;
 use schema::wire::partition::Naming;
+use tablet::TabletOptions;
 
 use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
@@ -92,11 +93,12 @@ fn scanner_keep_alive(
 fn list_tablets(node: &Node, request: &ListTabletsRequestPb) -> ListTabletsResponsePb {
     let one = |replica: &Replica| {
         let with_schema = request.need_schema_info();
+        let about = replica.present();
         StatusAndSchemaPb {
-            tablet_status: tablet_status(node, replica),
-            schema: with_schema.then(|| (&replica.about.schema).into()),
-            partition_schema: with_schema.then(|| partition_schema(replica)).flatten(),
-            schema_version: Some(replica.about.schema_version),
+            tablet_status: tablet_status(node, replica, &about),
+            schema: with_schema.then(|| (&about.schema).into()),
+            partition_schema: with_schema.then(|| partition_schema(&about)).flatten(),
+            schema_version: Some(about.schema_version),
             role: Some(if replica.running().is_some() { Role::Leader } else { Role::NonParticipant }.into()),
         }
     };
@@ -104,17 +106,17 @@ fn list_tablets(node: &Node, request: &ListTabletsRequestPb) -> ListTabletsRespo
     ListTabletsResponsePb { status_and_schema, error: None }
 }
 
-fn partition_schema(replica: &Replica) -> Option<PartitionSchemaPb> {
-    let (partitioning, schema) = (&replica.about.partition_schema, &replica.about.schema);
+fn partition_schema(about: &TabletOptions) -> Option<PartitionSchemaPb> {
+    let (partitioning, schema) = (&about.partition_schema, &about.schema);
     let described = wire::partition::partition_schema_to_pb(partitioning, schema, Naming::ById);
-    described.inspect_err(|error| tracing::error!(tablet = replica.id(), %error, "partition schema")).ok()
+    described.inspect_err(|error| tracing::error!(tablet = about.id, %error, "partition schema")).ok()
 }
 
-fn tablet_status(node: &Node, replica: &Replica) -> TabletStatusPb {
-    let partition = &replica.about.partition;
+fn tablet_status(node: &Node, replica: &Replica, about: &TabletOptions) -> TabletStatusPb {
+    let partition = &about.partition;
     TabletStatusPb {
         tablet_id: replica.id().to_owned(),
-        table_name: replica.about.table_name.clone(),
+        table_name: about.table_name.clone(),
         state: Some(replica.state().into()),
         tablet_data_state: Some(replica.data_state().into()),
         last_status: replica.last_status(),
