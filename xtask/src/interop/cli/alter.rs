@@ -164,7 +164,8 @@ impl Session<'_, '_> {
             let (command, rest) = arguments.split_first().unwrap_or((&"", &[]));
             // The limits have a command of their own below theirs.
             let (below, rest) = if *command == "set_limit" { rest.split_at(1) } else { rest.split_at(0) };
-            let all = [&["table", *command], below, &[m.as_str()], rest].concat();
+            let (first, master): (&[&str], &[&str]) = (&["table", command], &[&m]);
+            let all = [first, below, master, rest].concat();
             self.check(name, &all, verdict)?;
         }
         Ok(())
