@@ -4,8 +4,8 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::master::master_error_pb::Code;
 use proto::kudu::master::{MasterErrorPb, TableIdentifierPb};
 use proto::kudu::{AppStatusPb, app_status_pb};
-use schema::PartitionError;
 use schema::wire::WireError;
+use schema::{PartitionError, SchemaError};
 use server_base::consensus::status;
 use thiserror::Error;
 
@@ -199,7 +199,10 @@ pub(crate) enum Fault {
     /// The partitions make no sense.
     #[error("{0}")]
     BadPartitions(#[from] PartitionError),
-    /// Split rows, range bounds or hash dimensions that make no sense.
+    /// Hash dimensions, range columns or ranges with hash dimensions of their own that make no sense.
+    #[error("{0}")]
+    BadPartitioning(WireError),
+    /// Split rows, range bounds or hash dimensions of one range that make no sense.
     #[error("{0}")]
     BadRange(WireError),
     /// The partition of a tablet in the catalog makes no sense.
@@ -367,7 +370,15 @@ impl Fault {
             }
             F::NoSuchTable(_) => (Code::TableNotFound, ErrorCode::NotFound),
             F::TableExists { .. } => (Code::TableAlreadyPresent, ErrorCode::AlreadyPresent),
-            F::BadSchema(_)
+            F::BadSchema(WireError::KeyNotFirst { .. } | WireError::MixedIds)
+            | F::BadSchema(WireError::Schema(
+                SchemaError::DuplicateName { .. } | SchemaError::NullableKey { .. },
+            )) => (Code::UnknownError, ErrorCode::InvalidArgument),
+            F::BadPartitioning(WireError::Partition(PartitionError::DimensionCount { .. })) => {
+                (Code::UnknownError, ErrorCode::NotSupported)
+            }
+            F::BadPartitioning(_)
+            | F::BadSchema(_)
             | F::VirtualColumn { .. }
             | F::WriteDefaultAlone { .. }
             | F::DefaultsDiffer { .. }
@@ -439,7 +450,6 @@ impl Fault {
 fn partition_status(error: &PartitionError) -> ErrorCode {
     match error {
         PartitionError::Ops(error) if error.is_corruption() => ErrorCode::Corruption,
-        PartitionError::Ops(error) if error.is_not_supported() => ErrorCode::NotSupported,
         error if error.is_not_supported() => ErrorCode::NotSupported,
         _ => ErrorCode::InvalidArgument,
     }

@@ -179,7 +179,7 @@ pub enum SchemaError {
         column: String,
     },
     /// A type that has no order for keys.
-    #[error("key column '{column}' may not have type {data_type}")]
+    #[error("key column may not have type of BOOL, FLOAT, or DOUBLE ('{column}' is {data_type})")]
     KeyType {
         /// Name of the column.
         column: String,

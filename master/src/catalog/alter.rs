@@ -15,8 +15,7 @@ impl Catalog {
     /// the new ones. Tablets of new ranges follow.
     pub(crate) fn alter_table(&mut self, id: &str, altered: Altered, now: Instant) -> Result<(), Fault> {
         let Some(table) = self.tables.get(id) else { return Ok(()) };
-        let Altered { about, concerns_tablets, added, dropped } = altered;
-        let renamed = about.name != table.about.name;
+        let Altered { about, renamed, concerns_tablets, added, dropped } = altered;
         let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
         let replicas = usize::try_from(about.replicas).unwrap_or(0);
         if about.replicas != table.about.replicas {

@@ -19,8 +19,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
 use bytes::Bytes;
-use proto::kudu::consensus::raft_peer_pb::MemberType;
 use proto::kudu::consensus::RaftPeerPb;
+use proto::kudu::consensus::raft_peer_pb::MemberType;
 use proto::kudu::master::ReportedTabletPb;
 
 use crate::fault::Fault;

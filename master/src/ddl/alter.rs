@@ -19,6 +19,8 @@ use crate::options::Limits;
 pub(crate) struct Altered {
     /// Its definition.
     pub(crate) about: Definition,
+    /// Whether it is to have another name, which must be free.
+    pub(crate) renamed: bool,
     /// Whether its tablets are to hear of it.
     pub(crate) concerns_tablets: bool,
     /// Tablets to be made.
@@ -72,7 +74,8 @@ pub(crate) fn alter<'t>(
     if let Some(asked) = request.num_replicas {
         about.replicas = replicas(asked, limits)?;
     }
-    Ok(Altered { about, concerns_tablets: column_steps > 0 || described, added, dropped })
+    let (renamed, concerns_tablets) = (request.new_table_name.is_some(), column_steps > 0 || described);
+    Ok(Altered { about, renamed, concerns_tablets, added, dropped })
 }
 
 fn apply(columns: &mut Columns, step: &Step, limits: &Limits) -> Result<(), Fault> {

@@ -21,14 +21,19 @@ pub(crate) fn plan(
     request.schema.columns.iter_mut().try_for_each(complete_defaults)?;
     let schema = schema(&request, limits)?;
     let partitioning = request.partition_schema.clone().unwrap_or_default();
-    let mut partitioning = partition_schema_from_pb(&partitioning, &schema).map_err(Fault::BadRange)?;
+    let mut partitioning =
+        partition_schema_from_pb(&partitioning, &schema).map_err(Fault::BadPartitioning)?;
     let bounds = request.split_rows_range_bounds.clone().unwrap_or_default();
     let spec = range_spec_from_pb(&bounds, &schema).map_err(Fault::BadRange)?;
     let plain_bounds = spec.bounds.len() + spec.splits.len() > 0;
     if plain_bounds && !partitioning.custom_ranges.is_empty() {
         return Err(Fault::BoundsTwice);
     }
-    let partitions = create_partitions(&schema, &partitioning, &spec.splits, &spec.bounds)?;
+    let partitions = create_partitions(&schema, &partitioning, &spec.splits, &spec.bounds);
+    let partitions = partitions.map_err(|error| match partitioning.custom_ranges.is_empty() {
+        true => Fault::BadPartitions(error),
+        false => Fault::BadPartitioning(error.into()),
+    })?;
     partitioning.simplify();
     let replicas = replicas(request.num_replicas.unwrap_or(limits.default_replicas), limits)?;
     let mut extra_config = TableExtraConfigPb::default();
@@ -72,12 +77,11 @@ fn schema(request: &CreateTableRequestPb, limits: &Limits) -> Result<Schema, Fau
     if !columns.iter().any(|column| column.is_key()) {
         return Err(Fault::NoKey);
     }
-    for column in columns {
-        if column.id.is_some() {
-            return Err(Fault::ColumnIdGiven);
-        }
-        check_column(column, limits)?;
+    // Some with and some without are told apart below.
+    if columns.iter().all(|column| column.id.is_some()) {
+        return Err(Fault::ColumnIdGiven);
     }
+    columns.iter().try_for_each(|column| check_column(column, limits))?;
     let schema = Schema::try_from(&request.schema).map_err(Fault::BadSchema)?;
     schema.columns().iter().try_for_each(check_kind)?;
     if let Some(column) = schema.columns().iter().find(|column| column.auto_incrementing) {
@@ -263,7 +267,7 @@ mod tests {
         for hash_schema in
             [vec![hash("zz", 2)], vec![hash("id", 1)], vec![hash("v", 2)], vec![hash("id", 2), hash("id", 3)]]
         {
-            assert_eq!(with(hash_schema.clone()).0, Code::UnknownError, "{hash_schema:?}");
+            assert_eq!(with(hash_schema.clone()).0, Code::InvalidSchema, "{hash_schema:?}");
         }
         assert_eq!(with(vec![hash("id", i32::MAX)]).0, Code::UnknownError, "no memory is taken for these");
     }
