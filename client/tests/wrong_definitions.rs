@@ -210,10 +210,6 @@ async fn partitions_that_cannot_be() {
             partitioned(|p| p.range_schema.get_or_insert_default().columns.push(raw::column_name("zz"))),
             "zz",
         ),
-        schema_error(
-            partitioned(|p| p.range_schema.get_or_insert_default().columns.push(raw::column_name("key"))),
-            "",
-        ),
         unknown(ranged(bounds(&[(0, 100), (50, 150)])), "overlapping range partitions"),
         unknown(
             ranged(bounds(&[(100, 50)])),
