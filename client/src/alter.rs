@@ -37,7 +37,7 @@ pub struct TableAlterer {
 /// A step; the bounds of ranges are encoded when the table's columns are known.
 #[derive(Clone)]
 enum Planned {
-    Column(Step),
+    Column(Box<Step>),
     AddRange(RangePartition),
     DropRange(RangePartition),
 }
@@ -226,7 +226,7 @@ impl TableAlterer {
         request.schema = Some(schema_without_ids(&schema));
         for step in &self.steps {
             request.alter_schema_steps.push(match step {
-                Planned::Column(step) => step.clone(),
+                Planned::Column(step) => Step::clone(step),
                 Planned::AddRange(range) => {
                     let own = range.hash.as_ref();
                     let custom = |hash: &Vec<Hash>| CustomHashSchema {
@@ -251,7 +251,7 @@ impl TableAlterer {
 
     fn only_columns(&self, mut request: AlterTableRequestPb) -> AlterTableRequestPb {
         let columns = |step: &Planned| match step {
-            Planned::Column(step) => Some(step.clone()),
+            Planned::Column(step) => Some(Step::clone(step)),
             _ => None,
         };
         request.alter_schema_steps = self.steps.iter().filter_map(columns).collect();
@@ -291,7 +291,7 @@ impl TableAlterer {
     }
 
     fn step(mut self, step: Step) -> TableAlterer {
-        self.steps.push(Planned::Column(step));
+        self.steps.push(Planned::Column(Box::new(step)));
         self
     }
 }
