@@ -135,6 +135,7 @@ async fn columns_that_cannot_be_changed() {
         invalid_schema(vec![step(StepType::DropColumn)], "DROP_COLUMN missing column info"),
         schema_error(rename("nope", "b"), missing, "The specified column does not exist: nope"),
         schema_error(rename("v", "s"), taken, "The column already exists: s"),
+        schema_error(rename("nope", "s"), taken, "The column already exists: s"),
         schema_error(rename("v", "v"), taken, "The column already exists: v"),
         invalid_schema(vec![rename("v", "")], "column name must be non-empty"),
         invalid_schema(vec![rename("v", &"x".repeat(257))], "invalid column name: identifier"),

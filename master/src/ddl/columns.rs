@@ -66,6 +66,8 @@ impl Columns {
     }
 
     pub(super) fn rename(&mut self, old: &str, new: &str, limits: &Limits) -> Result<(), Fault> {
+        // The order in which a real master looks.
+        self.is_free(new)?;
         let index = self.find(old)?;
         if new.is_empty() {
             return Err(Fault::EmptyNewName);
@@ -74,7 +76,6 @@ impl Columns {
         if new == AUTO_INCREMENTING {
             return Err(Fault::ReservedColumn);
         }
-        self.is_free(new)?;
         if let Some((_, column)) = self.list.get_mut(index) {
             new.clone_into(&mut column.name);
         }
@@ -89,7 +90,9 @@ impl Columns {
         }
         let Some((_, column)) = self.list.get_mut(index) else { return Ok(()) };
         if let Some(raw) = &delta.default_value {
-            let value = Value::from_raw(column.data_type, raw);
+            // Clients that do not know the type send an INT64 for any integer.
+            let width = if column.data_type.is_varlen() { raw.len() } else { column.data_type.cell_size() };
+            let value = raw.get(..width).and_then(|raw| Value::from_raw(column.data_type, raw));
             column.write_default = Some(value.ok_or(Fault::DefaultSize)?);
         }
         // Its presence is what counts, on real masters as well.
