@@ -28,13 +28,15 @@
 //! **Cancel safety**: dropping the future of a call frees its request at once, and a late answer is dropped; nothing is
 //! sent to the server, which may still run the call.
 //!
-//! **Features**: `net` (default) brings [`reactor`], [`messenger`] and [`proxy`], with sockets and tokio. Without it there
+//! **Features**: `net` (default) brings [`reactor`], [`messenger`], [`proxy`] and [`blocking`], with sockets and tokio. Without it there
 //! are the machines of [`machine`], to which bytes and the time are arguments.
 //!
 //! **Limits**: frames up to 2 GiB by protocol, 50 MiB by default; 10,000 sidecars a message. The bytes are drawn in
 //! `WIRE.md`.
 #![warn(missing_docs)]
 
+#[cfg(feature = "net")]
+pub mod blocking;
 pub mod call;
 pub mod machine;
 #[cfg(feature = "net")]

@@ -31,14 +31,14 @@ struct Inner {
     link: Mutex<Option<Arc<Link>>>,
 }
 
-/// A call that is not yet sent.
+/// A call that is not yet sent, by [`Proxy`] or by [`blocking::Proxy`](crate::blocking::Proxy).
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is sent"]
-pub struct CallBuilder<M> {
-    proxy: Proxy,
-    call: OutboundCall,
+pub struct CallBuilder<M, P = Proxy> {
+    pub(crate) proxy: P,
+    pub(crate) call: OutboundCall,
     /// Counts from the sending; of a call with a deadline, what was left of it when it was set.
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     method: PhantomData<fn() -> M>,
 }
 
@@ -81,18 +81,7 @@ impl Proxy {
 
     /// Begins a call; it has no deadline unless one is set, which waits for ever on a server that does not answer.
     pub fn call<M: Method>(&self, request: &M::Request) -> CallBuilder<M> {
-        CallBuilder {
-            proxy: self.clone(),
-            call: OutboundCall {
-                service: M::SERVICE,
-                method: M::NAME,
-                body: Body::encode(request),
-                extras: None,
-                deadline: None,
-            },
-            timeout: None,
-            method: PhantomData,
-        }
+        CallBuilder::new(self.clone(), request)
     }
 
     /// Where descriptors go that the server attaches to its answers. `None` if it attaches none, or while the connection is
@@ -121,7 +110,13 @@ impl Proxy {
     }
 }
 
-impl<M: Method> CallBuilder<M> {
+impl<M: Method, P> CallBuilder<M, P> {
+    pub(crate) fn new(proxy: P, request: &M::Request) -> Self {
+        let body = Body::encode(request);
+        let call = OutboundCall { service: M::SERVICE, method: M::NAME, body, extras: None, deadline: None };
+        Self { proxy, call, timeout: None, method: PhantomData }
+    }
+
     /// Fails the call if it is not answered within `timeout` from when it is sent.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -157,7 +152,9 @@ impl<M: Method> CallBuilder<M> {
     fn extras(&mut self) -> &mut Extras {
         self.call.extras.get_or_insert_default()
     }
+}
 
+impl<M: Method> CallBuilder<M> {
     /// Sends the call and waits for the answer. Must be called on a tokio runtime with IO and time enabled.
     ///
     /// *Cancel safety*: dropping the future frees the request at once and drops a late answer; nothing is sent to the
@@ -169,37 +166,44 @@ impl<M: Method> CallBuilder<M> {
     /// [`CallError`]; see [`CallError::is_retriable`] there.
     pub async fn send(self) -> Result<Response<M::Response>, CallError> {
         let Self { proxy, call, timeout, .. } = self;
-        let method = M::NAME;
         let mut descriptors = None;
-        let (body, sidecars) = match proxy.exchange(call, timeout, &mut descriptors).await {
-            Ok(reply) => reply,
-            Err(failure) => {
-                let peer = proxy.remote().clone();
-                return Err(match failure {
-                    Failure::Remote(error) => CallError::Remote { peer, method, error },
-                    Failure::ErrorStatus(error) => {
-                        CallError::BadResponse { peer, method, source: ResponseDefect::ErrorStatus(error) }
-                    }
-                    Failure::TimedOut(stage) => {
-                        CallError::TimedOut { peer, method, timeout: timeout.unwrap_or_default(), stage }
-                    }
-                    Failure::TooLarge { size, sidecars } => CallError::TooLarge { method, size, sidecars },
-                    Failure::NotSupported => CallError::NotSupported { peer, method },
-                    Failure::Negotiation(source) => CallError::Negotiation { peer, method, source: *source },
-                    Failure::Network { source, sent } => CallError::Network { peer, method, sent, source },
-                    Failure::Unsent { source, .. } => {
-                        CallError::Network { peer, method, sent: false, source }
-                    }
-                    Failure::ShutDown => CallError::ShutDown { method },
-                });
-            }
-        };
-        let defect = |source| CallError::BadResponse { peer: proxy.remote().clone(), method, source };
-        if let Err(missing) = proto::required::check(M::RESPONSE, &body) {
-            return Err(defect(missing.into()));
+        let outcome = proxy.exchange(call, timeout, &mut descriptors).await;
+        let response = response::<M>(outcome, proxy.remote(), timeout)?;
+        Ok(Response { descriptors, ..response })
+    }
+}
+
+/// What the caller gets for what the connection got.
+pub(crate) fn response<M: Method>(
+    outcome: Outcome,
+    peer: &SockAddr,
+    timeout: Option<Duration>,
+) -> Result<Response<M::Response>, CallError> {
+    let method = M::NAME;
+    let (body, sidecars) = outcome.map_err(|failure| failed(failure, peer.clone(), method, timeout))?;
+    let defect = |source| CallError::BadResponse { peer: peer.clone(), method, source };
+    if let Err(missing) = proto::required::check(M::RESPONSE, &body) {
+        return Err(defect(missing.into()));
+    }
+    let message = body.decode::<M::Response>().map_err(|error| defect(error.into()))?;
+    Ok(Response { message, sidecars, descriptors: None })
+}
+
+fn failed(failure: Failure, peer: SockAddr, method: &'static str, timeout: Option<Duration>) -> CallError {
+    match failure {
+        Failure::Remote(error) => CallError::Remote { peer, method, error },
+        Failure::ErrorStatus(error) => {
+            CallError::BadResponse { peer, method, source: ResponseDefect::ErrorStatus(error) }
         }
-        let message = body.decode::<M::Response>().map_err(|error| defect(error.into()))?;
-        Ok(Response { message, sidecars, descriptors })
+        Failure::TimedOut(stage) => {
+            CallError::TimedOut { peer, method, timeout: timeout.unwrap_or_default(), stage }
+        }
+        Failure::TooLarge { size, sidecars } => CallError::TooLarge { method, size, sidecars },
+        Failure::NotSupported => CallError::NotSupported { peer, method },
+        Failure::Negotiation(source) => CallError::Negotiation { peer, method, source: *source },
+        Failure::Network { source, sent } => CallError::Network { peer, method, sent, source },
+        Failure::Unsent { source, .. } => CallError::Network { peer, method, sent: false, source },
+        Failure::ShutDown => CallError::ShutDown { method },
     }
 }
 
@@ -279,4 +283,4 @@ impl Drop for Pending {
 }
 
 /// Connections tried for a call of which nothing was sent; only a server that closes each at once uses them up.
-const ATTEMPTS: u32 = 4;
+pub(crate) const ATTEMPTS: u32 = 4;

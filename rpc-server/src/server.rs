@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use net_addr::SockAddr;
@@ -37,6 +37,7 @@ pub struct ServerBuilder {
     options: ServerOptions,
     authorizer: Authorizer,
     limits: Limits,
+    busy_poll: Duration,
 }
 
 impl Server {
@@ -50,6 +51,7 @@ impl Server {
             options: ServerOptions::default(),
             authorizer: allow_all(),
             limits: Limits::default(),
+            busy_poll: Duration::ZERO,
         }
     }
 
@@ -137,6 +139,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Reactors look for work for up to this long (zero, the default, = not at all) before they sleep; see
+    /// [`ReactorPool::start_polling`].
+    pub fn busy_poll(mut self, busy_poll: Duration) -> Self {
+        self.busy_poll = busy_poll;
+        self
+    }
+
     /// Also listens on this address. Port 0 takes a free one.
     pub fn bind(mut self, address: SockAddr) -> Self {
         self.addresses.push(Ok(address));
@@ -203,7 +212,8 @@ impl ServerBuilder {
         for service in self.services {
             dispatch.register(service)?;
         }
-        let reactors = Arc::new(ReactorPool::start(&dispatch.shared.name, self.reactors)?);
+        let reactors =
+            Arc::new(ReactorPool::start_polling(&dispatch.shared.name, self.reactors, self.busy_poll)?);
         let (pool, options) = (Arc::clone(&reactors), Arc::new(self.options));
         let handler: Arc<dyn InboundHandler> = Arc::clone(&dispatch) as _;
         let adopt = move |socket| {

@@ -340,6 +340,11 @@ impl<T> ClientConnection<T> {
         self.outbox.slices(out)
     }
 
+    /// Is there anything that [`poll_transmit`](Self::poll_transmit) could give now?
+    pub fn has_outbound(&self) -> bool {
+        self.outbox.len() > 0 || (self.open && !self.queue.is_empty())
+    }
+
     fn encode(&mut self, queued: Queued, now: Instant) {
         let id = queued.id;
         let Some(request) = &queued.call else { return };

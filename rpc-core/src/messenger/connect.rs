@@ -1,5 +1,5 @@
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net_addr::SockAddr;
 use socket2::{Domain, Socket, Type};
@@ -9,12 +9,10 @@ use crate::reactor::sys::{self, Stream};
 /// Connects without blocking, TCP or unix. Has no deadline of its own.
 pub(crate) async fn connect(remote: SockAddr) -> io::Result<Stream> {
     let native = remote.to_socket2()?;
-    let domain = if remote.is_unix() { Domain::UNIX } else { Domain::for_address(inet(&remote)?) };
     let mut pause = Duration::from_millis(1);
     loop {
-        let socket = Socket::new(domain, Type::STREAM, None)?;
+        let socket = socket(&remote)?;
         socket.set_nonblocking(true)?;
-        sys::set_no_delay(&socket, &remote)?;
         match socket.connect(&native) {
             Ok(()) => {}
             Err(error) if is_under_way(&error) => {}
@@ -33,6 +31,36 @@ pub(crate) async fn connect(remote: SockAddr) -> io::Result<Stream> {
         }
         return Ok(stream);
     }
+}
+
+/// As [`connect`], on the thread that asks, for at most `patience`. The socket blocks.
+pub(crate) fn connect_blocking(remote: &SockAddr, patience: Duration) -> io::Result<Socket> {
+    let native = remote.to_socket2()?;
+    let until = Instant::now() + patience;
+    loop {
+        let socket = socket(remote)?;
+        let left = until.saturating_duration_since(Instant::now());
+        match socket.connect_timeout(&native, left.max(Duration::from_millis(1))) {
+            Ok(()) => {
+                socket.set_nonblocking(false)?;
+                return Ok(socket);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !left.is_zero() => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn socket(remote: &SockAddr) -> io::Result<Socket> {
+    let domain = if remote.is_unix() { Domain::UNIX } else { Domain::for_address(inet(remote)?) };
+    let socket = Socket::new(domain, Type::STREAM, None)?;
+    sys::set_no_delay(&socket, remote)?;
+    if remote.ip().is_some_and(|ip| ip.is_loopback()) {
+        sys::set_within_machine(&socket);
+    }
+    Ok(socket)
 }
 
 fn inet(remote: &SockAddr) -> io::Result<std::net::SocketAddr> {

@@ -38,8 +38,8 @@ enum Transport {
     Open(Stream),
 }
 
-/// Why a task ends.
-enum End {
+/// Why a connection ends.
+pub(crate) enum End {
     /// The peer closed: normal for an idle connection.
     Eof,
     Connect(io::Error),
@@ -195,7 +195,7 @@ impl Connection {
 }
 
 /// How the calls of a connection that ended fail.
-enum Ending {
+pub(crate) enum Ending {
     ShutDown,
     Negotiation(NegotiationError),
     /// `retry`: a call of which nothing was sent can go on another connection.
@@ -206,7 +206,7 @@ enum Ending {
 }
 
 impl Ending {
-    fn new(end: &End, shut_down: bool, established: bool) -> Self {
+    pub(crate) fn new(end: &End, shut_down: bool, established: bool) -> Self {
         let network = |source: io::Error, retry| Self::Network { source: Arc::new(source), retry };
         match end {
             _ if shut_down => Self::ShutDown,
@@ -227,7 +227,7 @@ impl Ending {
         }
     }
 
-    fn failure(&self, unsent: Option<crate::machine::OutboundCall>) -> Failure {
+    pub(crate) fn failure(&self, unsent: Option<crate::machine::OutboundCall>) -> Failure {
         match self {
             Self::ShutDown => Failure::ShutDown,
             Self::Negotiation(error) => Failure::Negotiation(Box::new(error.clone())),
@@ -252,17 +252,18 @@ fn write(
     cx: &mut Context<'_>,
     now: Instant,
 ) -> io::Result<()> {
-    loop {
+    while machine.has_outbound() {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let count = machine.poll_transmit(now, &mut slices);
         if count == 0 {
-            return Ok(());
+            break;
         }
         match stream.poll_write(cx, &slices[..count], &[]) {
             Poll::Ready(written) => machine.transmitted(written?, now),
-            Poll::Pending => return Ok(()),
+            Poll::Pending => break,
         }
     }
+    Ok(())
 }
 
 fn read(
@@ -283,7 +284,7 @@ fn read(
     stream.poll_read_buffer(cx, buffer)
 }
 
-fn outcome(event: ClientEvent<Ticket>) -> (Ticket, Outcome) {
+pub(crate) fn outcome<T>(event: ClientEvent<T>) -> (T, Outcome) {
     match event {
         ClientEvent::Response { tag, body, sidecars } => (tag, Ok((body, sidecars))),
         ClientEvent::Failed { tag, error: Ok(error) } => (tag, Err(Failure::Remote(Box::new(error)))),
@@ -341,13 +342,13 @@ impl Drop for Connection {
 }
 
 /// Pieces in one system call; more stay for the next.
-const SLICES: usize = 64;
+pub(crate) const SLICES: usize = 16;
 
 /// Reads in one turn, before others of the runtime are let in.
 const ROUNDS: usize = 16;
 
 /// After this long without a byte the connection is looked at before it is used.
-const QUIET: Duration = Duration::from_millis(500);
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

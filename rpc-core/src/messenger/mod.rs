@@ -1,7 +1,7 @@
 //! Outbound connections: one for each [`ConnectionId`] and runtime, made when first needed, shared by all callers.
 
-mod connect;
-mod connection;
+pub(crate) mod connect;
+pub(crate) mod connection;
 mod link;
 
 use std::collections::HashMap;

@@ -181,8 +181,8 @@ impl Connection {
             }
         }
         self.shared.answers.take(&mut self.answers.answers);
-        for _ in 0..ROUNDS {
-            let now = Instant::now();
+        let mut now = Instant::now();
+        for round in 0..ROUNDS {
             for (call_id, answer) in self.answers.answers.drain(..) {
                 self.machine.respond(call_id, &answer);
             }
@@ -201,6 +201,10 @@ impl Connection {
             match self.read(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(End::Eof),
                 Poll::Ready(Ok(_)) => {
+                    if round > 0 {
+                        // In the first round it is new; and usually there is nothing to read in the second.
+                        now = Instant::now();
+                    }
                     self.dispatch(now);
                     self.shared.answers.take(&mut self.answers.answers);
                 }
@@ -243,19 +247,17 @@ impl Connection {
 
     fn write(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
         let Transport::Open(stream) = &mut self.transport else { return Ok(()) };
-        loop {
+        while self.machine.outbound_bytes() > 0 {
             // Empty but for the first answers from shared memory.
             let descriptors = self.machine.descriptors().to_vec();
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = self.machine.poll_transmit(&mut slices);
-            if count == 0 {
-                return Ok(());
-            }
             match stream.poll_write(cx, &slices[..count], &descriptors) {
                 Poll::Ready(written) => self.machine.transmitted(written?, now),
-                Poll::Pending => return Ok(()),
+                Poll::Pending => break,
             }
         }
+        Ok(())
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -341,7 +343,8 @@ impl Connection {
             return;
         }
         let deadline = tokio::time::Instant::from_std(at);
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let timers = &self.reactor.timers;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(timers.sleep_until(deadline)));
         timer.as_mut().reset(deadline);
         self.armed = Some(at);
         if timer.as_mut().poll(cx).is_ready() {
@@ -379,7 +382,7 @@ impl Drop for Connection {
 }
 
 /// Pieces in one system call; more stay for the next.
-const SLICES: usize = 64;
+const SLICES: usize = 16;
 
 /// Stands for times that no clock can count.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);

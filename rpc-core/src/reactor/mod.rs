@@ -4,18 +4,22 @@
 //! and writes all answers that are there by then with one system call. Calls that are answered by their handler on the
 //! spot never leave the reactor's thread.
 
+pub(crate) mod busy;
 mod connection;
 mod in_flight;
 mod load;
 pub(crate) mod mailbox;
 mod placement;
 pub(crate) mod sys;
+mod timers;
 mod turn;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,7 +27,7 @@ use net_addr::SockAddr;
 use net_addr::hash::sip::SipKey;
 use parking_lot::Mutex;
 use socket2::Socket;
-use tokio::runtime;
+use tokio::runtime::{self, RuntimeMetrics};
 use tokio::sync::Notify;
 
 pub use crate::machine::{CallInFlight, ServerOptions};
@@ -31,9 +35,11 @@ pub use hdrhistogram::Histogram;
 pub use in_flight::CallsInFlight;
 
 use crate::call::{ConnectionInfo, InboundHandler};
+use busy::Spin;
 use connection::{Accepted, Connection, Shared};
 use load::LoadMeter;
 use placement::Placement;
+use timers::Timers;
 
 /// The reactors of a server. Dropping it shuts it down.
 #[derive(Debug)]
@@ -59,6 +65,9 @@ pub(crate) struct ReactorState {
     calls: AtomicU64,
     live: Mutex<HashMap<u64, Arc<Shared>>>,
     load: LoadMeter,
+    spin: Spin,
+    /// Shared by the reactors of a pool.
+    pub(crate) timers: Arc<Timers>,
     stop: Notify,
     emptied: Notify,
 }
@@ -126,14 +135,25 @@ impl ReactorPool {
     /// # Errors
     /// If the system gives no thread or no poller.
     pub fn start(name: &str, reactors: usize) -> io::Result<Self> {
+        Self::start_polling(name, reactors, Duration::ZERO)
+    }
+
+    /// As [`start`](Self::start), with reactors that look for work for up to `busy_poll` (50 us is much) before they sleep, a yield to
+    /// others in between: an answer is on its way sooner where CPUs are idle. They stop that where waits are longer, and
+    /// take it up again when they are not.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_polling(name: &str, reactors: usize, busy_poll: Duration) -> io::Result<Self> {
         let mut pool = Self {
             reactors: Vec::new(),
             placement: Mutex::new(Placement::new(SipKey::random())),
             next_id: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         };
+        let timers = Arc::new(Timers::start(format!("{name}-time"))?);
         for index in 0..reactors.max(1) {
-            pool.reactors.push(Reactor::start(format!("{name}-{index}"))?);
+            pool.reactors.push(Reactor::start(format!("{name}-{index}"), busy_poll, timers.clone())?);
         }
         Ok(pool)
     }
@@ -155,6 +175,9 @@ impl ReactorPool {
         let peer = address(&socket.peer_addr()?)?;
         let local = address(&socket.local_addr()?)?;
         sys::set_no_delay(&socket, &peer)?;
+        if peer.ip().is_some() && peer.ip() == local.ip() {
+            sys::set_within_machine(&socket);
+        }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (index, reactor) = self.place(&peer, id);
         let shared = Arc::new(Shared::new(id, index, peer.clone()));
@@ -248,24 +271,34 @@ impl Drop for ReactorPool {
 }
 
 impl Reactor {
-    fn start(name: String) -> io::Result<Self> {
-        let state = Arc::new(ReactorState::new());
+    fn start(name: String, busy_poll: Duration, timers: Arc<Timers>) -> io::Result<Self> {
+        let state = Arc::new(ReactorState::new(busy_poll, timers));
         let (started, start) = mpsc::channel();
         let body = {
             let state = state.clone();
             move || {
-                let woken = state.clone();
-                let woke = move || {
-                    let busy = runtime::Handle::current().metrics().worker_total_busy_duration(0);
-                    woken.load.woke(busy, Instant::now);
+                let woke = {
+                    let state = state.clone();
+                    move || {
+                        if let Some(busy) = busy_time() {
+                            state.load.woke(busy, Instant::now);
+                        }
+                    }
                 };
                 let mut runtime = runtime::Builder::new_current_thread();
-                let runtime = match runtime.enable_all().on_thread_unpark(woke).build() {
+                runtime.enable_io().on_thread_unpark(woke);
+                if state.spin.is_on() {
+                    let state = state.clone();
+                    runtime.on_thread_park(move || state.spin.run_out(state.calls.load(Ordering::Relaxed)));
+                }
+                let runtime = match runtime.build() {
                     Ok(runtime) => runtime,
                     Err(error) => return drop(started.send(Err(error))),
                 };
+                METRICS.set(Some(runtime.metrics()));
                 if started.send(Ok(runtime.handle().clone())).is_ok() {
                     runtime.block_on(state.run());
+                    state.spin.set_waker(None);
                 }
             }
         };
@@ -277,19 +310,22 @@ impl Reactor {
 }
 
 impl ReactorState {
-    fn new() -> Self {
+    fn new(busy_poll: Duration, timers: Arc<Timers>) -> Self {
         Self {
             connections: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             live: Mutex::default(),
             load: LoadMeter::new(Instant::now()),
+            spin: Spin::new(busy_poll),
+            timers,
             stop: Notify::new(),
             emptied: Notify::new(),
         }
     }
 
     async fn run(&self) {
+        std::future::poll_fn(|cx| Poll::Ready(self.spin.set_waker(Some(cx.waker().clone())))).await;
         self.stop.notified().await;
         // Each connection ends itself by its drain timeout.
         while self.connections.load(Ordering::SeqCst) > 0 {
@@ -308,6 +344,16 @@ impl ReactorState {
             self.emptied.notify_one();
         }
     }
+}
+
+thread_local! {
+    /// Of the reactor's own runtime.
+    static METRICS: RefCell<Option<RuntimeMetrics>> = const { RefCell::new(None) };
+}
+
+/// The busy time of the reactor whose thread this is, since its start.
+fn busy_time() -> Option<Duration> {
+    METRICS.with_borrow(|metrics| Some(metrics.as_ref()?.worker_total_busy_duration(0)))
 }
 
 fn address(native: &socket2::SockAddr) -> io::Result<SockAddr> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use net_addr::SockAddr;
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -184,17 +185,25 @@ fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
-fn send(socket: &Socket, slices: &[IoSlice<'_>], descriptors: &[Arc<OwnedFd>]) -> io::Result<usize> {
+/// Writes from `slices`, which must not be empty, in one system call.
+pub(crate) fn send(
+    socket: &Socket,
+    slices: &[IoSlice<'_>],
+    descriptors: &[Arc<OwnedFd>],
+) -> io::Result<usize> {
     loop {
         let sent = match slices {
-            _ if !descriptors.is_empty() => send_with(socket, slices, descriptors),
+            _ if !descriptors.is_empty() => match send_with(socket, slices, descriptors) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                done => return done,
+            },
             // The system reads no list of pieces then.
-            [only] => socket.send_with_flags(only, NO_SIGNAL),
-            _ => socket.send_vectored_with_flags(slices, NO_SIGNAL),
+            [only] => rustix::net::send(socket, only, NO_SIGNAL),
+            _ => sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), NO_SIGNAL),
         };
         match sent {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
+            Err(Errno::INTR) => {}
+            done => return Ok(done?),
         }
     }
 }
@@ -207,7 +216,7 @@ fn send_with(socket: &Socket, slices: &[IoSlice<'_>], descriptors: &[Arc<OwnedFd
     if !ancillary.push(message) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "descriptors without room for them"));
     }
-    Ok(sendmsg(socket, slices, &mut ancillary, SendFlags::from_bits_retain(NO_SIGNAL as u32))?)
+    Ok(sendmsg(socket, slices, &mut ancillary, NO_SIGNAL)?)
 }
 
 /// Reads bytes, and the descriptors that come with them: how much, and whether the socket is drained by it.
@@ -243,7 +252,6 @@ pub(crate) fn peer_uid(socket: &Socket) -> Option<u32> {
 }
 
 /// Appends to `buffer` what one read gives: how much, and whether the socket is drained by it.
-#[allow(unsafe_code)]
 fn receive(
     socket: &Socket,
     buffer: &mut BytesMut,
@@ -261,12 +269,24 @@ fn receive(
         }
         return Ok((count, drained));
     }
+    receive_plain(socket, buffer, read_size, RecvFlags::empty())
+}
+
+/// As [`receive`], without descriptors, and with these flags.
+#[allow(unsafe_code)]
+pub(crate) fn receive_plain(
+    socket: &Socket,
+    buffer: &mut BytesMut,
+    read_size: &mut usize,
+    flags: RecvFlags,
+) -> io::Result<(usize, bool)> {
     if buffer.capacity().saturating_sub(buffer.len()) < *read_size / 2 {
         buffer.reserve(*read_size);
     }
     let room = buffer.spare_capacity_mut();
     let room_len = room.len();
-    let count = socket.recv(room)?.min(room_len);
+    let (_, count) = rustix::net::recv(socket, room, flags)?;
+    let count = count.min(room_len);
     // SAFETY: `recv` has initialised the first `count` bytes behind the buffer's length, and `count` is at most the
     // spare capacity, so the new length is within the capacity and all bytes up to it are initialised.
     unsafe { buffer.set_len(buffer.len() + count) };
@@ -280,6 +300,17 @@ fn receive(
 /// What every RPC socket gets as soon as it is connected: small frames leave at once.
 pub(crate) fn set_no_delay(socket: &Socket, peer: &SockAddr) -> io::Result<()> {
     if peer.is_unix() { Ok(()) } else { socket.set_tcp_nodelay(true) }
+}
+
+/// For connections within one machine: no network that could be congested is in between, so that a system's choice that
+/// measures and paces (BBR) only costs CPU, a twentieth of a call.
+pub(crate) fn set_within_machine(socket: &Socket) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Err(error) = rustix::net::sockopt::set_tcp_congestion(socket, "reno") {
+        tracing::debug!(%error, "the system's congestion control stays");
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = socket;
 }
 
 /// Lets the system notice dead peers: probes after a minute of silence, then each 3 s, 10 times.
@@ -298,7 +329,7 @@ pub(crate) fn set_keepalive(socket: &Socket, peer: &SockAddr, spread: u64) -> io
 const MOST_AT_ONCE: usize = 253;
 
 /// First read buffer of a connection; peers that only connect cost no more.
-const READ_MIN: usize = 4 << 10;
+pub(crate) const READ_MIN: usize = 4 << 10;
 
 /// Read buffer of a connection whose reads fill it.
 const READ_MAX: usize = 64 << 10;
@@ -309,8 +340,8 @@ const CLOSE_ON_EXEC: u32 = 0x4000_0000;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOSE_ON_EXEC: u32 = 0;
 
-/// `MSG_NOSIGNAL`: a peer that is gone must not kill a program which has not turned SIGPIPE off.
+/// A peer that is gone must not kill a program which has not turned SIGPIPE off.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const NO_SIGNAL: i32 = 0x4000;
+const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const NO_SIGNAL: i32 = 0;
+const NO_SIGNAL: SendFlags = SendFlags::empty();

@@ -65,9 +65,12 @@ pub struct Rig {
 
 impl Rig {
     pub fn start(reactors: usize, options: ServerOptions) -> Self {
+        Self::on(Arc::new(ReactorPool::start("test", reactors).unwrap()), options)
+    }
+
+    pub fn on(pool: Arc<ReactorPool>, options: ServerOptions) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("@nyala-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let pool = Arc::new(ReactorPool::start("test", reactors).unwrap());
         let (hold, held) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let (later, jobs) = mpsc::channel::<InboundCall>();

@@ -5,15 +5,18 @@ mod histograms;
 pub(super) mod load;
 mod own;
 mod peers;
+mod ping_pong;
 pub(super) mod service;
 mod target;
 mod usage;
 mod versus;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use net_addr::SockAddr;
 use xtask::figures::Figures;
 
@@ -88,6 +91,14 @@ pub(crate) struct Rpc {
     #[arg(long, conflicts_with_all = ["target", "versus_kudu", "payload", "queued", "pin"])]
     peers: bool,
 
+    /// Only with so many clients, in place of all that the figures name.
+    #[arg(long, value_name = "NAME", requires = "versus_kudu", value_parser = PossibleValuesParser::new(versus::names()))]
+    only: Option<String>,
+
+    /// Look for work for so many microseconds before sleeping: the server's reactors, and clients that block.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    busy_poll: u64,
+
     /// Write the figures to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -111,7 +122,7 @@ impl Rpc {
             rustix::thread::sched_setaffinity(None, &set).with_context(|| format!("CPU {cpu}"))?;
         }
         let figures = match (self.versus_kudu, self.peers) {
-            (true, _) => versus::run()?,
+            (true, _) => versus::run(self.only.as_deref())?,
             (false, true) => peers::run(&self.of_all_stacks())?,
             (false, false) => self.measure()?,
         };
@@ -143,7 +154,7 @@ impl Rpc {
             let calls = if self.mode == Mode::Async { concurrency } else { clients };
             let remote = SockAddr::parse(target, 0)?;
             let shape = load::Shape { remote, threads: clients, connections: clients, calls };
-            let cost = target::cost(&shape, method, pid)?;
+            let cost = target::cost(&shape, method, pid, self.mode == Mode::Sync)?;
             let mut figures = Figures::default();
             figures.add("reqs_per_sec", "1/s", &[cost.rate]);
             figures.add("server_cpu_us_per_req", "us", &[cost.server_cpu_us]);
@@ -159,6 +170,7 @@ impl Rpc {
                 unix: self.uds,
                 queued: self.queued,
             },
+            busy_poll: Duration::from_micros(self.busy_poll),
             seconds: self.seconds,
             payload: self.payload,
             sidecar: self.sidecar,

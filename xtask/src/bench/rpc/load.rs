@@ -10,7 +10,8 @@ use bytes::Bytes;
 use hdrhistogram::Histogram;
 use net_addr::SockAddr;
 use parking_lot::Mutex;
-use rpc_core::{Messenger, Method, Proxy};
+use rpc_core::machine::ClientOptions;
+use rpc_core::{CallBuilder, CallError, Messenger, Method, Proxy, Response, blocking};
 
 /// What is called, and how the answers are checked.
 pub(in crate::bench) trait Work: Send + Sync + 'static {
@@ -56,8 +57,40 @@ struct Shared {
 struct Counter(AtomicU64);
 
 impl Load {
-    /// Starts the callers.
+    /// Starts the callers: futures on their threads' runtimes.
     pub(in crate::bench) fn start<W: Work>(shape: &Shape, work: Arc<W>) -> Result<Load> {
+        Self::start_threads(shape, work, run)
+    }
+
+    /// Starts threads that block, each with a connection and a call; they look for an answer for up to `busy_poll` before
+    /// they sleep.
+    pub(in crate::bench) fn start_blocking<W: Work>(
+        shape: &Shape,
+        work: Arc<W>,
+        busy_poll: Duration,
+    ) -> Result<Load> {
+        Self::start_threads(shape, work, move |thread, shape, shared, work| {
+            let proxy = blocking::Proxy::with_options(
+                shape.remote.clone(),
+                "bench",
+                ClientOptions::default(),
+                busy_poll,
+            );
+            let mut caller = Caller::new(thread);
+            while caller.goes_on(shared) {
+                let response =
+                    caller.prepare(proxy.call::<W::Method>(&caller.request(&**work)), &**work).send();
+                caller.note(response, &**work, shared);
+            }
+            Ok(())
+        })
+    }
+
+    fn start_threads<W: Work>(
+        shape: &Shape,
+        work: Arc<W>,
+        run: impl Fn(usize, &Shape, &Arc<Shared>, &Arc<W>) -> Result<()> + Clone + Send + 'static,
+    ) -> Result<Load> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             counters: (0..shape.threads).map(|_| Counter::default()).collect(),
@@ -67,6 +100,7 @@ impl Load {
         let mut load = Load { threads: Vec::new(), shared };
         for thread in 0..shape.threads {
             let (shape, shared, work) = (shape.clone(), Arc::clone(&load.shared), Arc::clone(&work));
+            let run = run.clone();
             let body = move || run(thread, &shape, &shared, &work);
             let spawned = std::thread::Builder::new().name(format!("client-{thread}")).spawn(body);
             match spawned {
@@ -118,13 +152,6 @@ fn run<W: Work>(thread: usize, shape: &Shape, shared: &Arc<Shared>, work: &Arc<W
         }
     }
     runtime.block_on(async {
-        if callers.len() == 1 {
-            // A caller that blocks: nothing between it and its runtime.
-            for caller in callers {
-                caller.await;
-            }
-            return Ok(());
-        }
         let tasks: Vec<_> = callers.into_iter().map(tokio::spawn).collect();
         for task in tasks {
             task.await.context("a caller panicked")?;
@@ -135,32 +162,66 @@ fn run<W: Work>(thread: usize, shape: &Shape, shared: &Arc<Shared>, work: &Arc<W
 
 /// One caller: the next call as soon as the last is answered.
 async fn call<W: Work>(proxy: Proxy, work: Arc<W>, shared: Arc<Shared>, thread: usize) {
-    let Some(counter) = shared.counters.get(thread) else { return };
-    let mut number = 0u32;
-    while !shared.stop.load(Ordering::Relaxed) {
-        let started = number.is_multiple_of(SAMPLED).then(Instant::now);
-        let request = work.request(number);
-        let mut call = proxy.call::<W::Method>(&request).timeout(TIMEOUT);
+    let mut caller = Caller::new(thread);
+    while caller.goes_on(&shared) {
+        let call = caller.prepare(proxy.call::<W::Method>(&caller.request(&*work)), &*work);
+        caller.note(call.send().await, &*work, &shared);
+    }
+}
+
+/// What a caller keeps from call to call.
+struct Caller {
+    thread: usize,
+    number: u32,
+    started: Option<Instant>,
+    failed: bool,
+}
+
+impl Caller {
+    fn new(thread: usize) -> Self {
+        Self { thread, number: 0, started: None, failed: false }
+    }
+
+    fn goes_on(&mut self, shared: &Shared) -> bool {
+        self.started = self.number.is_multiple_of(SAMPLED).then(Instant::now);
+        !self.failed && !shared.stop.load(Ordering::Relaxed)
+    }
+
+    fn request<W: Work>(&self, work: &W) -> <W::Method as Method>::Request {
+        work.request(self.number)
+    }
+
+    fn prepare<W: Work, P>(&self, call: CallBuilder<W::Method, P>, work: &W) -> CallBuilder<W::Method, P> {
         let sidecars = work.sidecars();
-        if !sidecars.is_empty() {
-            call = call.sidecars(sidecars);
-        }
-        let wrong = match call.send().await {
-            Ok(response) if work.check(number, &response.message) => None,
+        let call = call.timeout(TIMEOUT);
+        if sidecars.is_empty() { call } else { call.sidecars(sidecars) }
+    }
+
+    fn note<W: Work>(
+        &mut self,
+        outcome: Result<Response<<W::Method as Method>::Response>, CallError>,
+        work: &W,
+        shared: &Shared,
+    ) {
+        let wrong = match outcome {
+            Ok(response) if work.check(self.number, &response.message) => None,
             Ok(_) => Some("a wrong answer".to_owned()),
             Err(error) => Some(error.to_string()),
         };
         if let Some(wrong) = wrong {
             shared.wrong.lock().get_or_insert(wrong);
+            self.failed = true;
             return;
         }
-        if let Some(started) = started {
+        if let Some(started) = self.started {
             let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
             shared.latencies.lock().saturating_record(nanos);
         }
-        // Only this thread writes it.
-        counter.0.store(counter.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        number = number.wrapping_add(1);
+        if let Some(counter) = shared.counters.get(self.thread) {
+            // Only this thread writes it.
+            counter.0.store(counter.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        self.number = self.number.wrapping_add(1);
     }
 }
 

@@ -10,6 +10,7 @@ use xtask::report;
 
 use super::histograms::Before;
 use super::load::{Load, Shape, Work};
+use super::ping_pong::PingPong;
 use super::service::{self, Block, Payload, Sum};
 use super::usage::{self, Usage};
 
@@ -20,6 +21,7 @@ pub(super) struct Setting {
     pub(super) clients: usize,
     pub(super) concurrency: usize,
     pub(super) server: service::Options,
+    pub(super) busy_poll: Duration,
     pub(super) seconds: u32,
     pub(super) payload: Option<usize>,
     pub(super) sidecar: bool,
@@ -41,11 +43,14 @@ pub(super) fn run(setting: &Setting) -> Result<Figures> {
 }
 
 fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
-    let server = service::start(&setting.server)?;
+    let server = service::start_polling(&setting.server, setting.busy_poll)?;
     let remote = server.bound_addresses().first().cloned().context("no address")?;
     let calls = if setting.is_async { setting.concurrency } else { setting.clients };
     let shape = Shape { remote, threads: setting.clients, connections: setting.clients, calls };
-    let load = Load::start(&shape, Arc::new(work))?;
+    let load = match setting.is_async {
+        true => Load::start(&shape, Arc::new(work))?,
+        false => Load::start_blocking(&shape, Arc::new(work), setting.busy_poll)?,
+    };
     std::thread::sleep(WARM_UP);
     load.take_latencies();
 
@@ -67,6 +72,9 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
 
     let mut figures = Figures::default();
     samples.publish(&mut figures);
+    if !setting.is_async && setting.payload.is_none() {
+        compare(setting, &mut figures)?;
+    }
     for (name, quantile) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
         if !latencies.is_empty() {
             figures.add(name, "us", &[latencies.value_at_quantile(quantile) as f64 / 1e3]);
@@ -75,6 +83,25 @@ fn run_work(setting: &Setting, work: impl Work) -> Result<Figures> {
     print(setting, &figures);
     println!("\n{histograms}");
     Ok(figures)
+}
+
+/// A blocking ping-pong of as many pairs of threads, for as long, and what a call costs more than its round trip.
+fn compare(setting: &Setting, figures: &mut Figures) -> Result<()> {
+    let pairs = PingPong::start(setting.clients, setting.server.unix)?;
+    std::thread::sleep(WARM_UP);
+    let mut costs = Vec::new();
+    for _ in 0..setting.seconds.max(1) {
+        let before = (Usage::now()?, pairs.answered());
+        std::thread::sleep(Duration::from_secs(1));
+        let used = Usage::now()?.since(&before.0);
+        costs.push((used.user_us + used.system_us) / (pairs.answered() - before.1).max(1) as f64);
+    }
+    pairs.stop()?;
+    figures.add("ping_pong_cpu_us", "us", &costs);
+    let median = |name: &str| figures.median(name).context("not measured");
+    let ratio = median("cpu_us_per_req")? / median("ping_pong_cpu_us")?;
+    figures.add("ratio_to_ping_pong", "", &[ratio]);
+    Ok(())
 }
 
 #[derive(Default)]
@@ -136,6 +163,10 @@ fn print(setting: &Setting, figures: &Figures) {
     line("System calls per req", figure("syscalls_per_req"));
     line("Busy CPUs of the machine", figure("machine_busy_cpus"));
     let latency = ["p50_us", "p99_us", "p999_us"].map(&figure);
+    if figures.median("ping_pong_cpu_us").is_some() {
+        let (cost, ratio) = (figure("ping_pong_cpu_us"), figure("ratio_to_ping_pong"));
+        line("Blocking ping-pong", format!("{cost}us, a call costs {ratio} times that"));
+    }
     line("Latency p50 p99 p99.9", format!("{} us", latency.join(" ")));
 }
 

@@ -1,5 +1,7 @@
 //! What is called: Kudu's calculator.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use bytes::Bytes;
 use rpc_core::Method;
@@ -21,7 +23,13 @@ pub(in crate::bench) struct Options {
     pub(in crate::bench) queued: bool,
 }
 
+/// As `start_polling`, with reactors that sleep as soon as they have no work.
 pub(in crate::bench) fn start(options: &Options) -> Result<Server> {
+    start_polling(options, Duration::ZERO)
+}
+
+/// Starts it; its reactors look for work for up to `busy_poll` before they sleep.
+pub(in crate::bench) fn start_polling(options: &Options, busy_poll: Duration) -> Result<Server> {
     let service = Service::builder(SERVICE).threads(options.workers).queue_length(10_000);
     let service = add(service, options.queued, |call: Call<Add>| {
         let request = call.request();
@@ -41,7 +49,11 @@ pub(in crate::bench) fn start(options: &Options) -> Result<Server> {
         }
         call.respond(&PushResponsePb { size, crc32: crc.finalize() });
     });
-    let builder = Server::builder().name("bench").reactors(options.reactors).service(service.build());
+    let builder = Server::builder()
+        .name("bench")
+        .reactors(options.reactors)
+        .busy_poll(busy_poll)
+        .service(service.build());
     let builder = match options.unix {
         true => builder.bind_unix(&format!("@nyala-bench-{}", std::process::id())),
         false => builder.bind("127.0.0.1:0".parse()?),

@@ -21,9 +21,9 @@ pub(super) struct Cost {
     pub(super) server_cpu_us: f64,
 }
 
-/// Loads the server until it has used a second of CPU time, or 20 s are over.
-pub(super) fn cost(shape: &Shape, method: &str, pid: u32) -> Result<Cost> {
-    let load = start(shape, method)?;
+/// Loads the server until it has used a second of CPU time, or 20 s are over; `blocking`: from threads that block.
+pub(super) fn cost(shape: &Shape, method: &str, pid: u32, blocking: bool) -> Result<Cost> {
+    let load = start(shape, method, blocking)?;
     std::thread::sleep(WARM_UP);
     let before = (measure::cpu_time(pid)?, load.answered(), Instant::now());
     let after = loop {
@@ -44,19 +44,33 @@ pub(super) fn cost(shape: &Shape, method: &str, pid: u32) -> Result<Cost> {
 }
 
 /// The methods that can be called without knowing anything of the server.
-fn start(shape: &Shape, method: &str) -> Result<Load> {
-    fn empty<M: Method>(shape: &Shape) -> Result<Load> {
-        Load::start(shape, Arc::new(Empty::<M>(PhantomData)))
+fn start(shape: &Shape, method: &str, blocking: bool) -> Result<Load> {
+    fn begin<W: Work>(shape: &Shape, work: W, blocking: bool) -> Result<Load> {
+        match blocking {
+            true => Load::start_blocking(shape, Arc::new(work), Duration::ZERO),
+            false => Load::start(shape, Arc::new(work)),
+        }
+    }
+    fn empty<M: Method>() -> Empty<M> {
+        Empty(PhantomData)
     }
     fn named<M: Method>(name: &str) -> bool {
         name.rsplit_once('.').is_some_and(|(service, method)| service == M::SERVICE && method == M::NAME)
     }
     match method {
-        name if named::<master_service::Ping>(name) => empty::<master_service::Ping>(shape),
-        name if named::<tablet_server_service::Ping>(name) => empty::<tablet_server_service::Ping>(shape),
-        name if named::<generic_service::GetStatus>(name) => empty::<generic_service::GetStatus>(shape),
-        name if named::<generic_service::GetFlags>(name) => empty::<generic_service::GetFlags>(shape),
-        name if named::<calculator_service::Add>(name) => Load::start(shape, Arc::new(Sum)),
+        name if named::<master_service::Ping>(name) => {
+            begin(shape, empty::<master_service::Ping>(), blocking)
+        }
+        name if named::<tablet_server_service::Ping>(name) => {
+            begin(shape, empty::<tablet_server_service::Ping>(), blocking)
+        }
+        name if named::<generic_service::GetStatus>(name) => {
+            begin(shape, empty::<generic_service::GetStatus>(), blocking)
+        }
+        name if named::<generic_service::GetFlags>(name) => {
+            begin(shape, empty::<generic_service::GetFlags>(), blocking)
+        }
+        name if named::<calculator_service::Add>(name) => begin(shape, Sum, blocking),
         _ => bail!(
             "{method} cannot be called; can: kudu.master.MasterService.Ping, kudu.tserver.TabletServerService.Ping, \
              kudu.server.GenericService.GetStatus and GetFlags, kudu.rpc_test.CalculatorService.Add"

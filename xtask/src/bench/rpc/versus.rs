@@ -31,15 +31,20 @@ const PATTERNS: [Pattern; 4] = [
 const ROUNDS: usize = 5;
 const METHOD: &str = "kudu.master.MasterService.Ping";
 
-/// Starts both masters, and prints what each spends.
-pub(super) fn run() -> Result<Figures> {
+/// The names of the ways.
+pub(super) fn names() -> Vec<&'static str> {
+    PATTERNS.iter().map(|pattern| pattern.name).collect()
+}
+
+/// Starts both masters, and prints what each spends, in all ways or in this one.
+pub(super) fn run(only: Option<&str>) -> Result<Figures> {
     let kit = Kit::bring(&crate::step::root())?;
     let ours = crate::cluster::build_servers()?;
     let start = |programs| MiniCluster::builder().binaries(programs).tservers(0).start_blocking();
     let (kudu, ours) = (start(kit.programs())?, start(ours)?);
     let mut figures = Figures::default();
     let mut rows = Vec::new();
-    for pattern in &PATTERNS {
+    for pattern in PATTERNS.iter().filter(|pattern| only.is_none_or(|only| pattern.name == only)) {
         let (mut theirs, mut own) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             theirs.push(measure(&kudu, pattern)?);
@@ -79,5 +84,5 @@ fn measure(cluster: &MiniCluster, pattern: &Pattern) -> Result<Cost> {
     let pid = cluster.process_ids().first().copied().context("no master process")?;
     let &Pattern { threads, connections, calls, .. } = pattern;
     let remote = SockAddr::parse(&cluster.master_address(), 7051)?;
-    target::cost(&Shape { remote, threads, connections, calls }, METHOD, pid)
+    target::cost(&Shape { remote, threads, connections, calls }, METHOD, pid, calls == threads)
 }
