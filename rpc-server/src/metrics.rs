@@ -114,7 +114,7 @@ impl MethodMetrics {
     }
 
     /// Times from the handler's start to its answer in nanoseconds (Kudu's `handler_latency`, there in microseconds), of the
-    /// calls whose time was taken: all that went through a queue, and one of 16 that ran on a reactor. Two digits are exact.
+    /// calls whose time was taken: all that went through a queue, and one of 64 that ran on a reactor. Two digits are exact.
     pub fn latencies(&self) -> Histogram<u64> {
         self.merge(|times| &times.ran)
     }
@@ -224,7 +224,7 @@ thread_local! {
 }
 
 const SHARDS: usize = 4;
-const SAMPLED: u64 = 16;
+const SAMPLED: u64 = 64;
 /// As Kudu's histograms of latency.
 const DIGITS: u8 = 2;
 

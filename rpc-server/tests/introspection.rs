@@ -123,14 +123,14 @@ fn each_method_has_its_histograms_counters_and_samples() {
     std::thread::sleep(Duration::from_millis(20));
     (0..3).for_each(|_| go.send(()).unwrap());
     (0..3).for_each(|_| assert!(client.receive().result.is_ok()));
-    (10..42).for_each(|id| assert!(client.call(&call(id, "GetTabletLocations")).result.is_ok()));
+    (10..138).for_each(|id| assert!(client.call(&call(id, "GetTabletLocations")).result.is_ok()));
 
     let methods = server.methods();
     let names: Vec<_> = methods.iter().map(|method| (method.service, method.method, method.cheap)).collect();
     assert_eq!(names, [(SERVICE, "GetTabletLocations", true), (SERVICE, "Ping", false)]);
     let (cheap, queued) = (&methods[0].metrics, &methods[1].metrics);
     wait(queued, 3);
-    wait(cheap, 32);
+    wait(cheap, 128);
     assert_eq!(
         (queued.answered(), queued.failed(), queued.rejected(), queued.timed_out_in_queue()),
         (3, 0, 1, 0)
@@ -161,6 +161,6 @@ fn the_load_of_reactors_is_measured() {
     let load = server.reactors().load();
     assert_eq!(load.len(), 2);
     let wakeups: u64 = load.iter().map(|load| load.active_latency_us.len()).sum();
-    assert!(wakeups >= 150, "a wake-up for nearly each call: {wakeups}");
+    assert!(wakeups >= 150 / 8, "a wake-up for nearly each call, one of 8 measured: {wakeups}");
     assert!(load.iter().all(|load| !load.load_percent.is_empty() && load.load_percent.max() <= 100));
 }

@@ -1,5 +1,6 @@
 //! How busy a reactor is, seen at its wake-ups: the runtime counts its own busy time, so that a wake-up needs no clock here.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -10,6 +11,8 @@ use super::ReactorLoad;
 /// What one reactor has measured of itself.
 #[derive(Debug)]
 pub(crate) struct LoadMeter {
+    /// Only the reactor's own thread writes it.
+    wakeups: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -17,7 +20,6 @@ pub(crate) struct LoadMeter {
 struct State {
     /// Busy time at the last wake-up, since the start.
     busy: Duration,
-    wakeups: u64,
     active_us: Histogram<u64>,
     percent: Histogram<u64>,
     window_start: Instant,
@@ -28,25 +30,34 @@ impl LoadMeter {
     pub(crate) fn new(now: Instant) -> Self {
         let state = State {
             busy: Duration::ZERO,
-            wakeups: 0,
             active_us: histogram(),
             percent: histogram(),
             window_start: now,
             window_busy: Duration::ZERO,
         };
-        Self { state: Mutex::new(state) }
+        Self { wakeups: AtomicU64::new(0), state: Mutex::new(state) }
     }
 
-    /// The reactor woke up; `busy` is its busy time since the start. The lock is contended only while somebody reads.
-    pub(crate) fn woke(&self, busy: Duration, clock: impl FnOnce() -> Instant) {
+    /// The reactor woke up; `busy` tells its busy time since the start, if it knows it. Only for the reactor's own thread. One
+    /// of some wake-ups is measured, from it to the next: that costs a sync call a fiftieth. The lock is contended only while
+    /// somebody reads.
+    pub(crate) fn woke(&self, busy: impl FnOnce() -> Option<Duration>, clock: impl FnOnce() -> Instant) {
+        let wakeups = self.wakeups.load(Relaxed).wrapping_add(1);
+        self.wakeups.store(wakeups, Relaxed);
+        let is_end = wakeups.is_multiple_of(MEASURED);
+        if !is_end && !wakeups.wrapping_add(1).is_multiple_of(MEASURED) {
+            return;
+        }
+        let Some(busy) = busy() else { return };
         let mut state = self.state.lock();
         let active = busy.saturating_sub(state.busy);
         state.busy = busy;
-        // Cannot fail: the histogram grows.
-        let _ = state.active_us.record(u64::try_from(active.as_micros()).unwrap_or(u64::MAX));
-        state.wakeups = state.wakeups.wrapping_add(1);
-        if state.wakeups.is_multiple_of(CLOCKED) {
-            state.close_windows(clock());
+        if is_end {
+            // Cannot fail: the histogram grows.
+            let _ = state.active_us.record(u64::try_from(active.as_micros()).unwrap_or(u64::MAX));
+            if wakeups.is_multiple_of(CLOCKED) {
+                state.close_windows(clock());
+            }
         }
     }
 
@@ -85,6 +96,9 @@ fn histogram() -> Histogram<u64> {
     histogram
 }
 
+/// Of so many wake-ups one is measured.
+const MEASURED: u64 = 8;
+
 /// Of so many wake-ups one reads the clock.
 const CLOCKED: u64 = 16;
 
@@ -103,10 +117,10 @@ mod tests {
         let meter = LoadMeter::new(start);
         for wakeup in 1..=1600 {
             // 250 us of work in each millisecond.
-            meter.woke(MS * wakeup / 4, || start + MS * wakeup);
+            meter.woke(|| Some(MS * wakeup / 4), || start + MS * wakeup);
         }
         let load = meter.read(MS * 400, start + MS * 1600);
-        assert_eq!((load.active_latency_us.len(), load.load_percent.len()), (1600, 16));
+        assert_eq!((load.active_latency_us.len(), load.load_percent.len()), (1600 / 8, 16));
         assert!(load.active_latency_us.equivalent(load.active_latency_us.value_at_quantile(0.5), 250));
         assert_eq!((load.load_percent.min(), load.load_percent.max()), (25, 25));
     }

@@ -107,7 +107,7 @@ pub struct ReactorLoad {
     /// Kudu's `reactor_load_percent`: for each tenth of a second the share of it in which the reactor did not wait, 0 to
     /// 100. Tenths between two wake-ups that were looked at get their mean.
     pub load_percent: Histogram<u64>,
-    /// Kudu's `reactor_active_latency_us`: for each wake-up the time from it to the next rest, in microseconds.
+    /// Kudu's `reactor_active_latency_us`: the time from a wake-up to the next rest, in microseconds, of one of 8 wake-ups.
     pub active_latency_us: Histogram<u64>,
 }
 
@@ -279,11 +279,7 @@ impl Reactor {
             move || {
                 let woke = {
                     let state = state.clone();
-                    move || {
-                        if let Some(busy) = busy_time() {
-                            state.load.woke(busy, Instant::now);
-                        }
-                    }
+                    move || state.load.woke(busy_time, Instant::now)
                 };
                 let mut runtime = runtime::Builder::new_current_thread();
                 runtime.enable_io().on_thread_unpark(woke);
@@ -325,7 +321,11 @@ impl ReactorState {
     }
 
     async fn run(&self) {
-        std::future::poll_fn(|cx| Poll::Ready(self.spin.set_waker(Some(cx.waker().clone())))).await;
+        std::future::poll_fn(|cx| {
+            self.spin.set_waker(Some(cx.waker().clone()));
+            Poll::Ready(())
+        })
+        .await;
         self.stop.notified().await;
         // Each connection ends itself by its drain timeout.
         while self.connections.load(Ordering::SeqCst) > 0 {
