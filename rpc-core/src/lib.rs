@@ -55,7 +55,7 @@ pub use call::{
     Request, RequestId, Responder, RpcErrorCode, SmallCall,
 };
 #[cfg(feature = "net")]
-pub use messenger::{ConnectionId, Messenger, MessengerBuilder};
+pub use messenger::{ConnectionId, Messenger, MessengerBuilder, OutboundStats};
 pub use proto::Method;
 #[cfg(feature = "net")]
 pub use proxy::{CallBuilder, Proxy, Response};

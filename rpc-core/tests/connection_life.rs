@@ -221,6 +221,36 @@ async fn a_full_accept_queue_delays_a_call_and_does_not_fail_it() {
 }
 
 #[tokio::test]
+async fn both_ends_tell_which_calls_are_in_flight() {
+    let rig = Rig::start(1, ServerOptions::default());
+    let messenger = messenger();
+    let proxy = rig.proxies(&messenger)[0].clone();
+    let calls: Vec<_> =
+        (0..3).map(|_| tokio::spawn(proxy.call::<Hold>(&Bytes::new()).timeout(LONG).send())).collect();
+    while rig.calls() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let [out] = &messenger.stats()[..] else { panic!("one connection") };
+    assert_eq!((&out.id.remote, out.calls_in_flight), (&rig.tcp, 3));
+    // The reactor may have to come to rest first.
+    while rig.pool.calls_in_flight(LONG).calls.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for (_, call) in rig.pool.calls_in_flight(LONG).calls {
+        assert_eq!(
+            (call.destination.method(), call.destination.connection().user.as_str()),
+            ("Hold", "alice")
+        );
+        rig.held.recv_timeout(LONG).unwrap().respond(Bytes::new(), Vec::new());
+    }
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!(messenger.stats()[0].calls_in_flight, 0);
+    assert!(rig.pool.calls_in_flight(LONG).calls.is_empty());
+}
+
+#[tokio::test]
 async fn a_reactor_tells_how_busy_it_is() {
     let rig = Rig::start(1, ServerOptions::default());
     let proxy = rig.proxies(&messenger())[0].clone();

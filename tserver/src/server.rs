@@ -97,6 +97,11 @@ impl TabletServer {
         &self.bound
     }
 
+    /// The RPC server, for what goes on in it: connections, calls in flight, methods with their histograms, load of reactors.
+    pub fn rpc(&self) -> &Server {
+        &self.server
+    }
+
     /// The unix socket it listens on, as clients are told: `@kudu-<uuid>`.
     pub fn unix_path(&self) -> Option<String> {
         self.unix.as_ref().and_then(SockAddr::advertised_unix_path)

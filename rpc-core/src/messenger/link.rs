@@ -157,6 +157,10 @@ impl Link {
         })
     }
 
+    pub(crate) fn calls_in_flight(&self) -> usize {
+        self.commands.with(|_, places| places.places.len().saturating_sub(places.free.len()))
+    }
+
     /// Forgets a call, so that its payload is freed now.
     pub(crate) fn cancel(&self, ticket: Ticket) {
         let is_it =

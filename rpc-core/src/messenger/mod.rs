@@ -49,6 +49,16 @@ pub(crate) struct Inner {
     shut_down: AtomicBool,
 }
 
+/// One outbound connection, open or being made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct OutboundStats {
+    /// Whom it connects.
+    pub id: ConnectionId,
+    /// Calls whose callers wait, or have not yet seen that they need not.
+    pub calls_in_flight: usize,
+}
+
 /// Sets what differs from the defaults of a [`Messenger`].
 #[derive(Debug, Clone)]
 #[must_use]
@@ -111,6 +121,16 @@ impl Messenger {
     /// How many connections are open or being made.
     pub fn connections(&self) -> usize {
         self.inner.links.lock().len()
+    }
+
+    /// What goes on on each connection, in no order.
+    pub fn stats(&self) -> Vec<OutboundStats> {
+        let links = self.inner.links.lock();
+        let stats = |((id, _), link): (&(ConnectionId, _), &Arc<Link>)| OutboundStats {
+            id: id.clone(),
+            calls_in_flight: link.calls_in_flight(),
+        };
+        links.iter().map(stats).collect()
     }
 
     /// Closes all connections, and makes no new ones. Calls in flight fail with [`CallError::ShutDown`].
