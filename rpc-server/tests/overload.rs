@@ -78,6 +78,26 @@ fn a_call_that_waited_past_its_deadline_is_not_run() {
 }
 
 #[test]
+fn a_call_that_would_end_too_late_gives_way_to_one_that_waits() {
+    let (server, runs) = slow_server(10, Duration::from_millis(200));
+    let mut client = RawClient::open(&server.bound_addresses()[0]);
+    assert!(client.call(&ping(0)).result.is_ok(), "now it is known how long such a call runs");
+    client.send(&ping(1));
+    std::thread::sleep(Duration::from_millis(20));
+    // When the worker is free, about half of what a run takes is left to the first of these.
+    client.send(&RawCall { timeout_ms: Some(300), ..ping(2) });
+    client.send(&ping(3));
+    let answers: Vec<_> = (0..3).map(|_| client.receive()).collect();
+    for answer in answers {
+        let expected = (answer.id == 2).then_some(RpcErrorCode::ERROR_SERVER_TOO_BUSY);
+        assert_eq!(answer.code(), expected, "{answer:?}");
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+    let metrics = server.method_metrics("kudu.master.MasterService", "Ping").unwrap();
+    assert_eq!((metrics.timed_out_in_queue(), server.metrics().timed_out_in_queue()), (1, 1));
+}
+
+#[test]
 fn queued_calls_are_told_that_the_server_stops() {
     let (server, runs) = slow_server(10, Duration::from_millis(200));
     let mut client = RawClient::open(&server.bound_addresses()[0]);
