@@ -14,7 +14,7 @@
 //! let code = rpc_build::Generator::new()
 //!     .include(protos)
 //!     .file("echo.proto")
-//!     .method_trait("::rpc_core::Method")
+//!     .runtime("::rpc_core")
 //!     .generate()?;
 //! code.write_to(out)?; // std::env::var("OUT_DIR") in a build script
 //! assert!(code.files["demo.rs"].contains("pub mod echo_service"));
@@ -45,8 +45,7 @@ use std::path::{Path, PathBuf};
 pub struct Generator {
     includes: Vec<PathBuf>,
     files: Vec<PathBuf>,
-    method_trait: String,
-    required_module: String,
+    runtime: String,
     external: Vec<External>,
 }
 
@@ -64,15 +63,9 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// Nothing to compile yet; the generated code refers to the crate `proto` for the trait and the table types.
+    /// Nothing to compile yet; the generated code refers to the crate `proto` unless [`runtime`](Self::runtime) says otherwise.
     pub fn new() -> Self {
-        Self {
-            includes: Vec::new(),
-            files: Vec::new(),
-            method_trait: "::proto::Method".to_owned(),
-            required_module: "::proto::required".to_owned(),
-            external: Vec::new(),
-        }
+        Self { includes: Vec::new(), files: Vec::new(), runtime: "::proto".to_owned(), external: Vec::new() }
     }
 
     /// Adds a folder that imports are relative to. `google/protobuf/*.proto` is always found.
@@ -88,15 +81,10 @@ impl Generator {
         self
     }
 
-    /// Sets the Rust path of the trait that the markers implement. It must be absolute (start with `::` or `crate::`).
-    pub fn method_trait(&mut self, path: impl Into<String>) -> &mut Self {
-        self.method_trait = path.into();
-        self
-    }
-
-    /// Sets the Rust path of the module with `MessageTable`, `FieldRule` and `Kind`. It must be absolute.
-    pub fn required_module(&mut self, path: impl Into<String>) -> &mut Self {
-        self.required_module = path.into();
+    /// Sets the Rust path of the module with the trait `Method` and the module `required`, which the markers are made of:
+    /// `::rpc_core` for programs that depend on it. It must be absolute (start with `::` or `crate::`).
+    pub fn runtime(&mut self, path: impl Into<String>) -> &mut Self {
+        self.runtime = path.into();
         self
     }
 

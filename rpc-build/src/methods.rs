@@ -43,19 +43,18 @@ impl Markers {
             out,
             "#[derive(Clone, Copy, Debug)]
             pub struct {name};
-            impl {method_trait} for {name} {{
+            impl {runtime}::Method for {name} {{
                 type Request = {request};
                 type Response = {response};
                 const SERVICE: &'static str = SERVICE;
                 const NAME: &'static str = \"{name}\";
                 const TRACKED: bool = {tracked};
                 const AUTHZ: &'static str = {authz:?};
-                const REQUEST: &'static {required}::MessageTable = &{request_table};
-                const RESPONSE: &'static {required}::MessageTable = &{response_table};
+                const REQUEST: &'static {runtime}::required::MessageTable = &{request_table};
+                const RESPONSE: &'static {runtime}::required::MessageTable = &{response_table};
             }}
             ",
-            method_trait = self.generator.method_trait,
-            required = self.generator.required_module,
+            runtime = self.generator.runtime,
             request = below(&method.input_type),
             response = below(&method.output_type),
             request_table = tables.path(&package, 1, &facts.input()),

@@ -18,8 +18,8 @@ pub(crate) fn generate(generator: &Generator, pool: &DescriptorPool) -> BTreeMap
     for text in statics.values_mut() {
         *text = format!(
             "/// Required fields of this package's messages; a message without any, in itself or below, has no table.\n\
-             pub mod required_tables {{\n    use {}::{{FieldRule, Kind, MessageTable}};\n\n{text}}}\n",
-            generator.required_module
+             pub mod required_tables {{\n    use {}::required::{{FieldRule, Kind, MessageTable}};\n\n{text}}}\n",
+            generator.runtime
         );
     }
     statics
@@ -38,7 +38,7 @@ impl<'a> Tables<'a> {
     /// The Rust path of a message's table, seen from `depth` modules below the module of `from`.
     pub(crate) fn path(&self, from: &str, depth: usize, message: &MessageDescriptor) -> String {
         if !has_required(message) {
-            return format!("{}::MessageTable::EMPTY", self.generator.required_module);
+            return format!("{}::required::MessageTable::EMPTY", self.generator.runtime);
         }
         let module = self.generator.module_path(from, depth, message.package_name());
         format!("{module}required_tables::{}", static_name(message))

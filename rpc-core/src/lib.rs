@@ -46,6 +46,8 @@ pub mod negotiate;
 pub mod proxy;
 #[cfg(feature = "net")]
 pub mod reactor;
+#[cfg(feature = "net")]
+mod sync;
 pub mod wire;
 
 #[cfg(feature = "net")]
@@ -56,7 +58,7 @@ pub use call::{
 };
 #[cfg(feature = "net")]
 pub use messenger::{ConnectionId, Messenger, MessengerBuilder, OutboundStats};
-pub use proto::Method;
+pub use proto::{Method, required};
 #[cfg(feature = "net")]
 pub use proxy::{CallBuilder, Proxy, Response};
 #[cfg(feature = "net")]

@@ -1,18 +1,23 @@
 //! Kudu RPC servers: acceptors, service registry, deadline queue, workers, exactly-once results.
 //!
-//! ```no_run
-//! use proto::methods::generic_service::GetStatus;
+//! ```
+//! use proto::{kudu::master::PingRequestPb, methods::master_service::{Ping, SERVICE}};
+//! use rpc_core::{Messenger, Proxy};
 //! use rpc_server::{Call, Server, Service};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!
-//! let service = Service::builder("kudu.server.GenericService")
-//!     .cheap::<GetStatus>(|call: Call<GetStatus>| call.respond(&Default::default()))
-//!     .build();
+//! let service =
+//!     Service::builder(SERVICE).cheap::<Ping>(|call: Call<Ping>| call.respond(&Default::default())).build();
 //! let server = Server::builder().bind("127.0.0.1:0".parse()?).bind_unix("@my-server").service(service).start()?;
 //! server.ready();
-//! println!("listening on {:?}", server.bound_addresses());
+//! let proxy = Proxy::new(&Messenger::builder().build(), server.bound_addresses()[0].clone(), "localhost");
+//! proxy.call::<Ping>(&PingRequestPb {}).send().await?;
 //! server.shutdown();
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(()) }
 //! ```
+//!
+//! A service of your own, from its `.proto` file to a server and a client: `examples/greeter`.
 //!
 //! A call goes: service known? features known? then, if its method is *cheap*, it runs on the reactor that read it; else it waits in
 //! its service's [`queue`] for a thread, where calls that are too late or too many are refused. Then: required fields and
@@ -30,6 +35,7 @@ mod acceptor;
 mod answers;
 pub mod authz;
 mod call;
+mod handover;
 mod introspect;
 pub mod metrics;
 mod pace;
@@ -39,6 +45,7 @@ pub mod results;
 pub mod rpcz;
 mod server;
 mod service;
+mod sync;
 mod timing;
 mod worker;
 

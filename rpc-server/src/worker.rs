@@ -1,16 +1,16 @@
-//! The threads of one service and the queue in front of them.
+//! The threads of one service.
 
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use rpc_core::InboundCall;
 
+use crate::handover::{Handover, Put};
 use crate::metrics::count;
 use crate::pace::is_too_late;
-use crate::queue::{DeadlineQueue, Put, Take};
 use crate::refusal;
 use crate::service::{Entry, Shared};
 
@@ -27,16 +27,8 @@ pub(crate) struct Pool {
 }
 
 struct Inner {
-    state: Mutex<State>,
-    /// One for each worker, so that exactly the one that was handed a job wakes up.
-    wake: Vec<Condvar>,
+    jobs: Handover<Job>,
     shared: Arc<Shared>,
-}
-
-struct State {
-    queue: DeadlineQueue<Job>,
-    handed: Vec<Option<Job>>,
-    closed: bool,
 }
 
 impl Pool {
@@ -47,13 +39,7 @@ impl Pool {
         queue_length: usize,
         shared: Arc<Shared>,
     ) -> io::Result<Pool> {
-        let state = State {
-            queue: DeadlineQueue::new(queue_length),
-            handed: (0..threads).map(|_| None).collect(),
-            closed: false,
-        };
-        let wake = (0..threads).map(|_| Condvar::new()).collect();
-        let inner = Arc::new(Inner { state: Mutex::new(state), wake, shared });
+        let inner = Arc::new(Inner { jobs: Handover::new(threads, queue_length), shared });
         let pool = Pool { inner: Arc::clone(&inner), threads: Mutex::new(Vec::with_capacity(threads)) };
         let short = service.rsplit('.').next().unwrap_or(service);
         for worker in 0..threads {
@@ -75,35 +61,21 @@ impl Pool {
     /// Queues a call; refuses it, or one that sorts behind it, when the queue is full. Never blocks for long.
     pub(crate) fn submit(&self, call: InboundCall, entry: Arc<Entry>) {
         let deadline = call.deadline();
-        let mut state = self.inner.state.lock();
-        match state.queue.put(deadline, Job { call, entry }) {
-            Put::HandTo(worker, job) => {
-                if let (Some(place), Some(wake)) = (state.handed.get_mut(worker), self.inner.wake.get(worker))
-                {
-                    *place = Some(job);
-                    drop(state);
-                    wake.notify_one();
-                }
-            }
-            Put::Queued => {}
+        match self.inner.jobs.put(deadline, Job { call, entry }) {
+            Put::Taken => {}
             Put::Refused(job) => {
-                let capacity = state.queue.capacity();
-                drop(state);
                 job.entry.metrics.count_rejected();
                 count(&self.inner.shared.metrics.queue_overflow);
-                let error = refusal::queue_full(&job.call, capacity);
+                let error = refusal::queue_full(&job.call, self.inner.jobs.capacity());
                 job.call.split().1.fail(error);
             }
-            Put::Closed(job) => {
-                drop(state);
-                job.call.split().1.fail(refusal::shutting_down());
-            }
+            Put::Closed(job) => job.call.split().1.fail(refusal::shutting_down()),
         }
     }
 
     /// How many calls wait.
     pub(crate) fn queued(&self) -> usize {
-        self.inner.state.lock().queue.len()
+        self.inner.jobs.queued()
     }
 
     /// Answers all queued calls with FATAL_SERVER_SHUTTING_DOWN and waits for the running ones. May be called twice.
@@ -119,17 +91,9 @@ impl Pool {
     }
 
     fn close(&self) {
-        let waiting = {
-            let mut state = self.inner.state.lock();
-            state.closed = true;
-            state.queue.close()
-        };
-        for job in waiting {
+        for job in self.inner.jobs.close() {
             job.call.split().1.fail(refusal::shutting_down());
         }
-        self.inner.wake.iter().for_each(|wake| {
-            wake.notify_one();
-        });
     }
 }
 
@@ -142,7 +106,7 @@ impl Drop for Pool {
 
 impl Inner {
     fn work(&self, worker: usize) {
-        while let Some((job, others_wait)) = self.next(worker) {
+        while let Some((job, others_wait)) = self.jobs.next(worker) {
             let now = Instant::now();
             let metrics = &job.entry.metrics;
             if is_too_late(job.call.deadline(), now, || metrics.likely_run(now), others_wait) {
@@ -152,24 +116,6 @@ impl Inner {
             } else {
                 job.entry.run(job.call, &self.shared, now);
             }
-        }
-    }
-
-    /// The next job, and whether others wait behind it.
-    fn next(&self, worker: usize) -> Option<(Job, bool)> {
-        let mut state = self.state.lock();
-        match state.queue.take(worker) {
-            Take::Item(job) => Some((job, !state.queue.is_empty())),
-            Take::Closed => None,
-            Take::Idle => loop {
-                self.wake.get(worker)?.wait(&mut state);
-                if let Some(job) = state.handed.get_mut(worker)?.take() {
-                    return Some((job, false));
-                }
-                if state.closed {
-                    return None;
-                }
-            },
         }
     }
 }

@@ -43,7 +43,7 @@ fn workspace() -> PathBuf {
 
 fn generate(protos: &Path) -> anyhow::Result<rpc_build::Generated> {
     let mut generator = rpc_build::Generator::new();
-    generator.include(protos).method_trait("crate::Method").required_module("crate::required");
+    generator.include(protos).runtime("crate");
     for file in proto_files(protos)? {
         generator.file(file);
     }

@@ -3,6 +3,10 @@
 //! A driver reads into a [`BytesMut`](bytes::BytesMut) and calls `handle_input`, which takes whole frames off its front;
 //! it then asks for `poll_event` and `poll_transmit` until they have nothing more, and calls `handle_timeout` when
 //! `poll_timeout` is over.
+#![cfg_attr(
+    not(feature = "net"),
+    allow(dead_code, unused_imports, reason = "some of it only the reactors need")
+)]
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

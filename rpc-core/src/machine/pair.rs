@@ -1,5 +1,7 @@
 //! Both machines joined by two byte streams in virtual time, cut wherever the test wants.
 
+mod faults;
+
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,6 +57,11 @@ impl Pair {
 
     /// Moves one piece each way; false = nothing to move.
     fn step(&mut self) -> bool {
+        // Both, always.
+        self.step_to_server() | self.step_to_client()
+    }
+
+    fn step_to_server(&mut self) -> bool {
         let mut slices = [IoSlice::new(&[]); 4];
         let count = self.client.poll_transmit(self.now, &mut slices);
         let piece: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter().copied()).take(self.cut).collect();
@@ -63,6 +70,10 @@ impl Pair {
             self.to_server.extend_from_slice(&piece);
             self.server.handle_input(&mut self.to_server, self.now);
         }
+        !piece.is_empty()
+    }
+
+    fn step_to_client(&mut self) -> bool {
         let mut slices = [IoSlice::new(&[]); 4];
         let count = self.server.poll_transmit(&mut slices);
         let back: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter().copied()).take(self.cut).collect();
@@ -71,7 +82,7 @@ impl Pair {
             self.to_client.extend_from_slice(&back);
             self.client.handle_input(&mut self.to_client, self.now);
         }
-        !piece.is_empty() || !back.is_empty()
+        !back.is_empty()
     }
 
     pub(crate) fn settle(&mut self) {

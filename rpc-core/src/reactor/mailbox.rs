@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// `S` is what else its lock guards.
 #[derive(Debug)]

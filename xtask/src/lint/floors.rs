@@ -2,9 +2,12 @@
 
 use super::packages::Package;
 
-const FLOORS: [(&str, u8); 16] = [
+const FLOORS: [(&str, u8); 19] = [
     ("xtask", 8),
     ("cli", 7),
+    ("greeter", 7),
+    ("loom-models", 7),
+    ("fuzz-targets", 7),
     ("mini-cluster", 6),
     ("master", 5),
     ("tserver", 5),

@@ -13,7 +13,7 @@ mod tests {
         let generated = rpc_build::Generator::new()
             .include(&folder)
             .file("calculator.proto")
-            .method_trait("::rpc_core::Method")
+            .runtime("::rpc_core")
             .generate()
             .unwrap();
         if std::env::var_os("NYALA_WRITE_GENERATED").is_some() {

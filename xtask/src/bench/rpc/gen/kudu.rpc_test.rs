@@ -48,8 +48,8 @@ pub mod calculator_service {
         const NAME: &'static str = "Add";
         const TRACKED: bool = false;
         const AUTHZ: &'static str = "";
-        const REQUEST: &'static ::proto::required::MessageTable = &super::required_tables::ADD_REQUEST_PB;
-        const RESPONSE: &'static ::proto::required::MessageTable = &super::required_tables::ADD_RESPONSE_PB;
+        const REQUEST: &'static ::rpc_core::required::MessageTable = &super::required_tables::ADD_REQUEST_PB;
+        const RESPONSE: &'static ::rpc_core::required::MessageTable = &super::required_tables::ADD_RESPONSE_PB;
     }
     /// `kudu.rpc_test.CalculatorService.Echo`
     #[derive(Clone, Copy, Debug)]
@@ -61,8 +61,8 @@ pub mod calculator_service {
         const NAME: &'static str = "Echo";
         const TRACKED: bool = false;
         const AUTHZ: &'static str = "";
-        const REQUEST: &'static ::proto::required::MessageTable = &super::required_tables::ECHO_REQUEST_PB;
-        const RESPONSE: &'static ::proto::required::MessageTable = &super::required_tables::ECHO_RESPONSE_PB;
+        const REQUEST: &'static ::rpc_core::required::MessageTable = &super::required_tables::ECHO_REQUEST_PB;
+        const RESPONSE: &'static ::rpc_core::required::MessageTable = &super::required_tables::ECHO_RESPONSE_PB;
     }
     /// `kudu.rpc_test.CalculatorService.Push`
     #[derive(Clone, Copy, Debug)]
@@ -74,13 +74,13 @@ pub mod calculator_service {
         const NAME: &'static str = "Push";
         const TRACKED: bool = false;
         const AUTHZ: &'static str = "";
-        const REQUEST: &'static ::proto::required::MessageTable = &::proto::required::MessageTable::EMPTY;
-        const RESPONSE: &'static ::proto::required::MessageTable = &super::required_tables::PUSH_RESPONSE_PB;
+        const REQUEST: &'static ::rpc_core::required::MessageTable = &::rpc_core::required::MessageTable::EMPTY;
+        const RESPONSE: &'static ::rpc_core::required::MessageTable = &super::required_tables::PUSH_RESPONSE_PB;
     }
 }
 /// Required fields of this package's messages; a message without any, in itself or below, has no table.
 pub mod required_tables {
-    use ::proto::required::{FieldRule, Kind, MessageTable};
+    use ::rpc_core::required::{FieldRule, Kind, MessageTable};
 
     /// `kudu.rpc_test.AddRequestPB`
     pub static ADD_REQUEST_PB: MessageTable = MessageTable {
