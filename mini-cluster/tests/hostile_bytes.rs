@@ -3,7 +3,6 @@
 mod common;
 
 use std::io::Write;
-use std::time::{Duration, Instant};
 
 use common::raw::{self, Stream, hex};
 use common::{a_good_client_is_served, master, memory, run, start};
@@ -56,7 +55,9 @@ fn many_files() {
 
 #[test]
 fn strangers_are_dropped_at_once_on_every_socket() {
-    let cluster = start(MiniCluster::builder());
+    // Who is dropped was not waited for.
+    let patient = "--rpc_negotiation_timeout_ms=3600000";
+    let cluster = start(MiniCluster::builder().master_flag(patient).tserver_flag(patient));
     let strangers: [&[u8]; 6] = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -68,11 +69,8 @@ fn strangers_are_dropped_at_once_on_every_socket() {
     for address in addresses(&cluster) {
         for bytes in strangers {
             let mut stream = raw::connect(&address);
-            let sent = Instant::now();
             stream.write_all(bytes).unwrap();
             assert!(is_closed(&mut *stream), "{bytes:?} at {address}");
-            // The limit for negotiation is 3 s: who is dropped by then was not waited for.
-            assert!(sent.elapsed() < Duration::from_millis(2500), "{bytes:?} at {address}");
         }
         run(a_good_client_is_served(&cluster));
     }
@@ -157,9 +155,6 @@ fn five_hundred_peers_that_stop_half_way_do_not_delay_a_good_client() {
             .master_flag("--rpc_negotiation_timeout_ms=3600000")
             .tserver_flag("--rpc_negotiation_timeout_ms=3600000"),
     );
-    let started = Instant::now();
-    run(a_good_client_is_served(&cluster));
-    let alone = started.elapsed();
     let greeting = greeting();
     let mut peers = Vec::new();
     for address in addresses(&cluster) {
@@ -169,11 +164,8 @@ fn five_hundred_peers_that_stop_half_way_do_not_delay_a_good_client() {
             peers.push(stream);
         }
     }
-    let started = Instant::now();
+    // A real server keeps the good client waiting for what is left of the time that the others have, which is an hour here.
     run(a_good_client_is_served(&cluster));
-    let took = started.elapsed();
-    // A real server keeps the good client waiting for what is left of the 3 s that the others have.
-    assert!(took < Duration::from_secs(1) + 5 * alone, "took {took:?}, {alone:?} without the others");
     drop(peers);
     run(a_good_client_is_served(&cluster));
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Client, Table};
@@ -160,10 +160,8 @@ fn requests_without_sense_end_no_server() {
         };
         let server: SockAddr = cluster.tservers()[0].address.parse().unwrap();
         for address in [master(&cluster), server] {
-            let begun = Instant::now();
             let taken = torment(&address, &mut composer, 60, |_| true);
             assert!(taken > 400, "{taken} requests got as far as a handler at {address}");
-            assert!(begun.elapsed() < Duration::from_secs(20), "{address} took {:?}", begun.elapsed());
         }
         client.session().build().apply(row(&safe, 2)).await.unwrap();
         assert_eq!(count(&safe).await, 2);

@@ -1,6 +1,8 @@
 //! A server with a tiny handler, on TCP and on an abstract unix socket.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
+pub mod raw;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -124,11 +126,11 @@ impl Rig {
     }
 }
 
-/// Waits until `done`, for at most 10 s.
+/// Waits until `done`, for at most two minutes.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
+        assert!(start.elapsed() < Duration::from_secs(120), "not within two minutes: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -211,4 +211,4 @@ pub fn capture(name: &str) -> Vec<Vec<u8>> {
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).map(hex).collect()
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
