@@ -6,7 +6,7 @@ mod insert;
 mod overload;
 mod payload;
 mod peers;
-mod rpc;
+pub(crate) mod rpc;
 mod scan;
 mod serve;
 mod side;

@@ -5,6 +5,7 @@ mod bench;
 mod cluster;
 mod demo;
 mod r#gen;
+mod instructions;
 mod interop;
 mod lint;
 mod soak;
@@ -36,6 +37,8 @@ enum Command {
     Gen(r#gen::Gen),
     /// Check floors, file sizes, generated code, forbidden dependencies.
     Lint,
+    /// Count the instructions of a call and of a row with valgrind, against bounds.
+    Instructions(instructions::Instructions),
     /// Run all checks and tests, in the order of CI.
     Test(test::Test),
     /// Run real Kudu components against ours, and our client against real servers.
@@ -49,6 +52,7 @@ fn main() -> std::process::ExitCode {
         Command::Bench(command) => command.run(),
         Command::Soak(command) => command.run(),
         Command::Gen(command) => command.run(),
+        Command::Instructions(command) => command.run(),
         Command::Lint => lint::run(&step::root()),
         Command::Test(command) => command.run(),
         Command::Interop(command) => command.run(),

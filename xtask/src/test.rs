@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use xtask::report;
 
+use crate::instructions::{self, Instructions};
 use crate::interop::{self, Interop, Kit, What};
 use crate::lint;
 use crate::step::{self, cargo};
 
-/// Formatting, clippy, lint, tests, doc tests, the wire contract and the interop runs, in this order; stops at the first failure.
+/// Formatting, clippy, lint, tests, documentation, instruction counts, the wire contract and the interop runs, in this
+/// order; stops at the first failure.
 #[derive(clap::Args)]
 pub(crate) struct Test {
     /// Leave out what needs Maven, Java and Python (the real Kudu components).
@@ -41,7 +43,12 @@ const LOCAL: &[Step] = &[
         ]))
     }),
     ("doc tests", || step::run(&mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]))),
+    ("documentation", || {
+        step::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+    }),
 ];
+
+const WITH_VALGRIND: &[Step] = &[("instruction counts", || Instructions::all().run())];
 
 const WITH_REAL_KUDU: &[Step] = &[
     ("wire contract", || Interop::only(What::Wire).run()),
@@ -59,13 +66,16 @@ impl Test {
             timed(name, &mut summary, || run().map(|()| Outcome::Done))?;
         }
         let strict = std::env::var("CI").is_ok_and(|value| value == "true");
-        let reason = self.reason_to_skip();
-        for (name, run) in WITH_REAL_KUDU {
-            timed(name, &mut summary, || match &reason {
-                Some(reason) if strict => bail!("{reason}, and CI=true leaves nothing out"),
-                Some(reason) => Ok(Outcome::Skipped(reason.clone())),
-                None => run().map(|()| Outcome::Done),
-            })?;
+        let optional =
+            [(WITH_VALGRIND, instructions::reason_to_skip()), (WITH_REAL_KUDU, self.reason_to_skip())];
+        for (steps, reason) in optional {
+            for (name, run) in steps {
+                timed(name, &mut summary, || match &reason {
+                    Some(reason) if strict => bail!("{reason}, and CI=true leaves nothing out"),
+                    Some(reason) => Ok(Outcome::Skipped(reason.clone())),
+                    None => run().map(|()| Outcome::Done),
+                })?;
+            }
         }
         println!("\n{}", report::table(&["step", "result", "seconds"], &summary));
         Ok(())

@@ -1,6 +1,6 @@
 //! `cargo xtask bench rpc`: Kudu's rpc-bench against our own RPC stack, and any Kudu server under the same load.
 
-pub(super) mod calculator;
+pub(crate) mod calculator;
 mod histograms;
 pub(super) mod load;
 mod own;
