@@ -8,8 +8,9 @@ use proto::kudu::rpc as pb;
 use rpc_core::RemoteError;
 use rpc_core::machine::ConnectionFault;
 use rpc_core::wire::header::ResponseHeader;
-use rpc_core::wire::{FrameError, WireError, frame, sidecar};
+use rpc_core::wire::{FrameError, frame, sidecar};
 
+use crate::request_header::is_stricter;
 use crate::stream::{CALLS, CUTS, LIMIT, Outcome, WELCOME, ask, is_cancelled};
 
 /// Both read the same header; a client, however the stream is cut, makes of it what the functions for one frame do.
@@ -29,9 +30,7 @@ fn header(bytes: &[u8]) {
     let ours = match ResponseHeader::decode(bytes) {
         Ok(ours) => ours,
         Err(error) => {
-            let stricter =
-                matches!(error, WireError::MissingField(_) | WireError::BadVarint | WireError::TooMany(_));
-            assert!(theirs.is_err() || stricter, "{error}, and prost reads {theirs:?}");
+            assert!(theirs.is_err() || is_stricter(&error), "{error}, and prost reads {theirs:?}");
             return;
         }
     };

@@ -248,14 +248,14 @@ fn message(kind: u8) -> Vec<u8> {
         1 => master::GetTableLocationsRequestPb::default().encode_to_vec(),
         2 => tserver::ScanRequestPb {
             new_scan_request: Some(tserver::NewScanRequestPb {
-                tablet_id: Bytes::from_static(b"t").into(),
+                tablet_id: Bytes::from_static(b"t"),
                 projected_columns: SchemaPb::from(&small()).columns,
                 ..Default::default()
             }),
             ..Default::default()
         }
         .encode_to_vec(),
-        3 => tserver::WriteRequestPb { tablet_id: Bytes::from_static(b"t").into(), ..Default::default() }
+        3 => tserver::WriteRequestPb { tablet_id: Bytes::from_static(b"t"), ..Default::default() }
             .encode_to_vec(),
         4 => SchemaPb::from(&table).encode_to_vec(),
         5 => partitions().encode_to_vec(),
@@ -263,9 +263,7 @@ fn message(kind: u8) -> Vec<u8> {
         _ => ColumnPredicatePb {
             column: Some("INT8".to_owned()),
             predicate: Some(proto::kudu::column_predicate_pb::Predicate::Equality(
-                proto::kudu::column_predicate_pb::Equality {
-                    value: Some(Bytes::from_static(b"\x07").into()),
-                },
+                proto::kudu::column_predicate_pb::Equality { value: Some(Bytes::from_static(b"\x07")) },
             )),
         }
         .encode_to_vec(),

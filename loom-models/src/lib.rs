@@ -3,8 +3,8 @@
 //! The files of `rpc-core` and `rpc-server` are compiled here as they are. All they have from their own crates is found
 //! under the same path here, and `sync` gives them loom's locks in place of those of `parking_lot`.
 //!
-//! A model runs its threads in all orders with at most [`PREEMPTIONS`] switches away from a thread that could go on;
-//! switches at a lock that is taken, or while a thread waits, do not count. It fails when a thread panics, and when all
+//! A model runs its threads in all orders with at most so many switches away from a thread that could go on; switches at a
+//! lock that is taken, or while a thread waits, do not count. It fails when a thread panics, and when all
 //! threads wait: that is what a lost wake-up looks like.
 //!
 //! What it is not: a test of weak memory orders in atomics. There are none here: everything that is shared is behind a lock.
@@ -39,15 +39,13 @@ mod queue;
 #[allow(dead_code, unreachable_pub)]
 mod handover;
 
-/// A bug in code without weak memory orders mostly shows with two.
-pub const PREEMPTIONS: usize = 3;
-
-/// Runs `threads` in every order; how many there were.
-pub fn in_every_order(threads: impl Fn() + Sync + Send + 'static) -> usize {
+/// Runs `threads` in every order with at most `preemptions` switches away from a thread that could go on; how many orders
+/// there were. A bug in code without weak memory orders mostly shows with two.
+pub fn in_every_order(preemptions: usize, threads: impl Fn() + Sync + Send + 'static) -> usize {
     let orders = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&orders);
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(PREEMPTIONS);
+    builder.preemption_bound = Some(preemptions);
     builder.check(move || {
         counted.fetch_add(1, Ordering::Relaxed);
         threads();

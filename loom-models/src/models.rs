@@ -157,6 +157,21 @@ pub fn each_caller_gets_its_own_answer() {
     callers.into_iter().for_each(|caller| caller.join().expect("no panic"));
 }
 
+/// A call that was begun in one task and is awaited in another wakes the other.
+pub fn a_call_that_moves_wakes_its_new_task() {
+    let link = link();
+    let caller = {
+        let link = Arc::clone(&link);
+        thread::spawn(move || {
+            let ticket = link.begin(&mut call(b"moved"), None, std::task::Waker::noop());
+            let ticket = ticket.expect("the link is open");
+            assert!(is(&block_on(std::future::poll_fn(|cx| link.poll(ticket, cx))), b"moved"));
+        })
+    };
+    assert_eq!(serve(&link, 1), (1, 0));
+    caller.join().expect("no panic");
+}
+
 /// A caller gives up while its answer comes; its next call has the same place, and gets its own answer.
 pub fn an_answer_to_a_cancelled_call_is_not_that_of_the_next() {
     let link = link();

@@ -22,6 +22,8 @@
 //! # }
 //! ```
 //!
+//! A whole program, from the `.proto` file to a server and a client, is `rpc-server/examples/greeter`.
+//!
 //! Each package becomes one file, `<package>.rs`, to be included in a module tree that mirrors the packages
 //! (`a.b` in `mod a { mod b { .. } }`). Beside the messages it holds a module per service, named in snake case, with
 //! `SERVICE` and the markers, and a module `required_tables`.

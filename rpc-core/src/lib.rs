@@ -21,6 +21,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! With a `.proto` file of your own, a build script (`rpc-build`) and services (`rpc-server`): `rpc-server/examples/greeter`.
+//!
 //! What it is not: it listens on no socket, has no services, queues or worker threads (that is `rpc-server`), resolves no
 //! names, and does not retry, except for a call that finds its connection closed before a byte of it was sent. TLS and
 //! tokens are not negotiated yet; a real server with default flags serves such a client all the same.
