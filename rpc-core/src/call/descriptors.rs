@@ -29,7 +29,7 @@ impl Descriptors {
     }
 
     /// Has any ever come?
-    pub(crate) fn came(&self) -> bool {
+    pub fn came(&self) -> bool {
         self.came.load(Ordering::Acquire)
     }
 }
