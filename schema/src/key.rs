@@ -40,7 +40,12 @@ pub fn encode_key_into(schema: &Schema, cells: &[Cell<'_>], out: &mut Vec<u8>) -
 pub fn encode_component(data_type: DataType, raw: &[u8], last: bool, out: &mut Vec<u8>) {
     if !data_type.is_varlen() {
         let start = out.len();
-        out.extend(raw.iter().rev());
+        // Of the usual widths they are turned round at once.
+        match (<&[u8; 8]>::try_from(raw), <&[u8; 4]>::try_from(raw)) {
+            (Ok(raw), _) => out.extend_from_slice(&u64::from_le_bytes(*raw).to_be_bytes()),
+            (_, Ok(raw)) => out.extend_from_slice(&u32::from_le_bytes(*raw).to_be_bytes()),
+            _ => out.extend(raw.iter().rev()),
+        }
         if let Some(sign) = out.get_mut(start) {
             *sign ^= 0x80;
         }

@@ -5,10 +5,12 @@
 //! length (u64 each) into the indirect data. Bitmaps count the columns of the client's schema.
 
 pub use self::{
+    alike::{Alike, AlikeCells, FixedCells, VarlenCells},
     decoder::{Cursor, Decoder, Op, Ops, RowFault, RowOpError},
     encoder::{EncodeError, Encoder},
 };
 
+mod alike;
 mod decoder;
 mod encoder;
 

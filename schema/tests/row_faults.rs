@@ -1,6 +1,7 @@
 //! One bad row must not fail the others, and each says why it is bad.
 
 use bytes::Bytes;
+use proptest::{collection, prelude::*, sample};
 use schema::{
     Cell, Column, DataType, PartialRow, RowFault, Schema, Value,
     bounds::BoundsError,
@@ -178,4 +179,72 @@ fn auto_incrementing_columns_are_set_by_upserts_only() {
     assert_eq!(fault(OpKind::Upsert, &with), None);
     assert!(matches!(fault(OpKind::Insert, &with), Some(RowFault::AutoIncrementing { .. })));
     assert!(matches!(fault(OpKind::Upsert, &without), Some(RowFault::Missing { .. })));
+}
+
+proptest! {
+    /// Operations that are alike are read column by column: nothing may differ from what reading them one by one gives.
+    #[test]
+    fn alike_operations_are_the_same_by_column(
+        kind in sample::select(vec![
+            OpKind::Insert, OpKind::InsertIgnore, OpKind::Upsert, OpKind::UpsertIgnore, OpKind::Update,
+            OpKind::UpdateIgnore, OpKind::Delete, OpKind::DeleteIgnore,
+        ]),
+        shapes in collection::vec(collection::vec(0..3u8, 5), 1..3),
+        values in collection::vec((any::<i32>(), "[a-z]{0,5}", 0..2usize), 1..40),
+    ) {
+        let table = table();
+        let shape = |which: usize| &shapes[which % shapes.len()];
+        let rows: Vec<PartialRow> = values.iter().map(|(number, text, which)| {
+            let mut row = PartialRow::new(&table);
+            for (index, cell) in shape(*which).iter().enumerate() {
+                let nullable = table.columns()[index].nullable;
+                match (cell, index) {
+                    (0, _) => continue,
+                    (1, _) if nullable => row.set_null_at(index),
+                    (_, 1) => row.set_at(index, text.clone()),
+                    (_, 3) => row.set_at(index, *number as i8),
+                    _ => row.set_at(index, *number),
+                }.unwrap();
+            }
+            row
+        }).collect();
+        let ops: Vec<(OpKind, &PartialRow)> = rows.iter().map(|row| (kind, row)).collect();
+        let Request { rows: bytes, indirect, decoder } = request(&table, &table, &ops);
+        let ops = decoder.decode(&bytes, &indirect).unwrap();
+        prop_assert_eq!(ops.len(), rows.len());
+        let same_shape = values.iter().all(|(.., which)| shape(*which) == shape(values[0].2));
+        let mut faults = 0;
+        let alike = ops.alike();
+        let mut cursor = ops.cursor();
+        for index in 0..rows.len() {
+            let op = cursor.next_op().unwrap();
+            faults += usize::from(op.fault.is_some());
+            if let Some(alike) = &alike {
+                let cells: Vec<Cell> = alike.columns().iter().map(|column| column.cell(index)).collect();
+                prop_assert_eq!(&cells[..], op.cells);
+                prop_assert_eq!((alike.kind(), alike.ignored_immutable()), (op.kind, op.ignored_immutable));
+            }
+        }
+        prop_assert!(cursor.next_op().is_none());
+        prop_assert!(alike.is_none() || faults == 0);
+        prop_assert!(alike.is_some() || faults > 0 || !same_shape);
+    }
+}
+
+#[test]
+fn a_cell_out_of_bounds_is_a_fault_of_its_row_among_rows_alike() {
+    let columns = vec![Column::new("k", DataType::Int32), Column::new("d", DataType::Date)];
+    let table = Schema::new(columns, 1).unwrap();
+    let decoder = Decoder::new(&table, &table).unwrap();
+    // Kind, columns that are set, and the cells.
+    let row = |days: i32| [&[1, 3, 0, 0, 0, 0][..], &days.to_le_bytes()].concat();
+    for (count, alike) in [(2, true), (3, false)] {
+        let rows = [row(0), row(5), row(i32::MAX)][..count].concat();
+        let ops = decoder.decode(&rows, &[]).unwrap();
+        assert_eq!(ops.alike().is_some(), alike);
+        let mut cells = Vec::new();
+        let faults: Vec<bool> =
+            (0..count).map(|i| ops.read(i, &mut cells).unwrap().fault.is_some()).collect();
+        assert_eq!(faults, [false, false, true][..count]);
+    }
 }

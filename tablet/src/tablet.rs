@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, RwLock};
+use schema::row_ops::{Alike, AlikeCells};
 use schema::{Cell, HybridClock, Ops, Partition, PartitionSchema, Schema, Timestamp};
 
 use crate::durability::{Durability, Storage};
@@ -162,7 +163,8 @@ impl Tablet {
         if ops.schema() != shape.schema() {
             return Err(WriteError::SchemaChanged);
         }
-        let summaries = self.summaries(&shape, ops, true)?;
+        let alike = ops.alike();
+        let summaries = self.summaries(&shape, ops, alike.as_ref(), true)?;
         let mut staged = match &self.durability {
             Some(durability) if !ops.is_empty() => Some(durability.stage(ops, request)),
             _ => None,
@@ -181,7 +183,7 @@ impl Tablet {
         if let Some(staged) = &mut staged {
             staged.append(timestamp, plan.errors.len())?;
         }
-        self.publish(&mut rows, &index, ops, &plan, timestamp);
+        self.publish(&mut rows, &index, ops, alike, &plan, timestamp);
         drop((rows, index));
         if let Some(staged) = staged {
             staged.commit()?;
@@ -192,12 +194,13 @@ impl Tablet {
     /// Does again what was done at `timestamp`, before the tablet is in use.
     pub(crate) fn replay(&self, ops: &Ops<'_>, timestamp: Timestamp) -> Result<WriteOutcome, WriteError> {
         let shape = self.shape();
-        let summaries = self.summaries(&shape, ops, false)?;
+        let alike = ops.alike();
+        let summaries = self.summaries(&shape, ops, alike.as_ref(), false)?;
         let mut index = self.index.lock();
         let plan = self.plan(&shape, &mut index, ops, summaries)?;
         // Its own time is never too far ahead of it.
         self.clock.update(timestamp, timestamp.physical_micros())?;
-        self.publish(&mut self.rows.write(), &index, ops, &plan, timestamp);
+        self.publish(&mut self.rows.write(), &index, ops, alike, &plan, timestamp);
         Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
     }
 
@@ -248,11 +251,31 @@ impl Tablet {
     }
 
     /// Reads all operations once and, if wanted, checks that their rows belong here.
-    fn summaries(&self, shape: &Shape, ops: &Ops<'_>, check: bool) -> Result<Vec<Summary>, WriteError> {
+    fn summaries(
+        &self,
+        shape: &Shape,
+        ops: &Ops<'_>,
+        alike: Option<&Alike<'_>>,
+        check: bool,
+    ) -> Result<Vec<Summary>, WriteError> {
         let schema = shape.schema();
+        let mut key = Vec::new();
+        if let Some(alike) = alike {
+            let mut summaries = Summary::of_alike(schema, alike, ops.len());
+            let columns = &alike.columns()[..schema.key_columns()];
+            let mut cells = vec![Cell::Unset; columns.len()];
+            for (op, summary) in summaries.iter_mut().enumerate() {
+                cells.iter_mut().zip(columns).for_each(|(cell, column)| *cell = column.cell(op));
+                // Rows are placed by key columns only.
+                if check && !is_here(shape, &cells, &mut key) {
+                    return Err(WriteError::RowNotInPartition { index: op as u32 });
+                }
+                summary.hash = self.hash(&cells);
+            }
+            return Ok(summaries);
+        }
         let mut cursor = ops.cursor();
         let mut summaries = Vec::with_capacity(ops.len());
-        let mut key = Vec::new();
         while let Some(op) = cursor.next_op() {
             let summary = Summary::of(schema, &op, |key| self.hash(key));
             if check && summary.error.is_none() && !is_here(shape, op.cells, &mut key) {
@@ -266,17 +289,43 @@ impl Tablet {
     fn hash(&self, key: &[Cell<'_>]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         for cell in key.iter().filter_map(|cell| cell.value()) {
-            hasher.write(cell);
-            hasher.write_usize(cell.len());
+            match cell.first_chunk() {
+                Some(bytes) if cell.len() == 8 => hasher.write_u64(u64::from_le_bytes(*bytes)),
+                _ => {
+                    hasher.write(cell);
+                    hasher.write_usize(cell.len());
+                }
+            }
         }
         hasher.finish()
     }
 
     /// Appends what was decided and ends what it replaces, all at one timestamp.
-    fn publish(&self, rows: &mut Rows, index: &KeyIndex, ops: &Ops<'_>, plan: &Plan, timestamp: Timestamp) {
+    fn publish(
+        &self,
+        rows: &mut Rows,
+        index: &KeyIndex,
+        ops: &Ops<'_>,
+        alike: Option<Alike<'_>>,
+        plan: &Plan,
+        timestamp: Timestamp,
+    ) {
         let Rows { schema, active, layers, live, last_commit } = rows;
         let mut cells = Vec::with_capacity(schema.len());
-        for new in &plan.rows {
+        let mut rest = &plan.rows[..];
+        // Whole new rows are taken over column by column.
+        if let Some(alike) = alike.filter(|_| plan.rows.iter().all(|new| new.base.is_none())) {
+            let mut columns = alike.columns().to_vec();
+            for (index, column) in columns.iter_mut().enumerate() {
+                if matches!(column, AlikeCells::Same(Cell::Unset)) {
+                    *column = AlikeCells::Same(ops.default_cell(index));
+                }
+            }
+            let inserted: Vec<u32> = plan.rows.iter().map(|new| new.op).collect();
+            active.append_alike(timestamp.0, &columns, &inserted);
+            rest = &[];
+        }
+        for new in rest {
             ops.read(new.op as usize, &mut cells);
             let kept = |column: usize, base| match base {
                 Base::Active(row) => Source::Row(row),

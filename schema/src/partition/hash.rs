@@ -3,7 +3,10 @@
 /// The bucket of encoded hash columns.
 pub fn hash_bucket(encoded: &[u8], seed: u32, buckets: u32) -> u32 {
     let hash = murmur2_64a(encoded, u64::from(seed));
-    // Fits: it is less than `buckets`.
+    // Fits: it is less than `buckets`. Most tables have a power of two, which needs no division.
+    if buckets.is_power_of_two() {
+        return (hash & u64::from(buckets.wrapping_sub(1))) as u32;
+    }
     (hash % u64::from(buckets.max(1))) as u32
 }
 

@@ -12,6 +12,7 @@
 use bytes::Bytes;
 
 use super::OpKind;
+use super::alike::Alike;
 use crate::{
     Cell, DataType, Schema,
     bounds::{self, BoundsError},
@@ -22,26 +23,26 @@ use crate::{
 /// Decodes operations of a client's schema into the columns of a table.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    table: Schema,
+    pub(super) table: Schema,
     /// One entry a column of the client.
-    plan: Vec<Source>,
-    bitmap: usize,
-    has_nullable: bool,
+    pub(super) plan: Vec<Source>,
+    pub(super) bitmap: usize,
+    pub(super) has_nullable: bool,
     /// One entry a column of the table.
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     bounds: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Source {
-    target: usize,
-    size: usize,
-    varlen: bool,
+pub(super) struct Source {
+    pub(super) target: usize,
+    pub(super) size: usize,
+    pub(super) varlen: bool,
 }
 
 /// What a row is checked against; a small part of the column, to be read in a row.
 #[derive(Clone, Debug)]
-struct Target {
+pub(super) struct Target {
     /// What an insert puts into the column if it is unset.
     fill: Fill,
     key: bool,
@@ -49,11 +50,11 @@ struct Target {
     immutable: bool,
     auto_incrementing: bool,
     /// Cells of the right width that are longer than this may be out of bounds.
-    safe_bytes: usize,
+    pub(super) safe_bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Fill {
+pub(super) enum Fill {
     Value(Bytes),
     Null,
     /// The tablet does.
@@ -111,16 +112,19 @@ impl Decoder {
     /// row only is told by [`Op::fault`].
     pub fn decode<'a>(&'a self, rows: &'a [u8], indirect: &'a [u8]) -> Result<Ops<'a>, RowOpError> {
         u32::try_from(rows.len()).map_err(|_| RowOpError::TooLarge { bytes: rows.len() })?;
+        let mut budget = rows.len().saturating_add(indirect.len()).saturating_mul(MOST_SHARING);
+        if let Some(stride) = self.stride(rows, indirect, budget) {
+            return Ok(Ops { decoder: self, rows, indirect, starts: Starts::Every(stride) });
+        }
         let mut starts = Vec::new();
         let mut rest = rows;
-        let mut budget = rows.len().saturating_add(indirect.len()).saturating_mul(MOST_SHARING);
         while !rest.is_empty() {
             let start = rows.len().wrapping_sub(rest.len());
             let index = starts.len();
             starts.push(start as u32);
             self.skip(&mut rest, indirect, &mut budget).map_err(|wrong| self.name(wrong, index))?;
         }
-        Ok(Ops { decoder: self, rows, indirect, starts })
+        Ok(Ops { decoder: self, rows, indirect, starts: Starts::Each(starts) })
     }
 
     fn name(&self, wrong: Wrong, index: usize) -> RowOpError {
@@ -143,7 +147,7 @@ impl Decoder {
         if kind.is_write() == self.bounds { Err(Wrong::Place(kind)) } else { Ok(kind) }
     }
 
-    fn bitmaps<'a>(&self, rest: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Wrong> {
+    pub(super) fn bitmaps<'a>(&self, rest: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Wrong> {
         let (set, tail) = rest.split_at_checked(self.bitmap).ok_or(Wrong::Cut)?;
         let nulls = if self.has_nullable { self.bitmap } else { 0 };
         let (null, tail) = tail.split_at_checked(nulls).ok_or(Wrong::Cut)?;
@@ -152,7 +156,7 @@ impl Decoder {
     }
 
     /// Walks over one operation, checking everything that could fail the request.
-    fn skip(&self, rest: &mut &[u8], indirect: &[u8], budget: &mut usize) -> Result<(), Wrong> {
+    pub(super) fn skip(&self, rest: &mut &[u8], indirect: &[u8], budget: &mut usize) -> Result<(), Wrong> {
         self.kind(rest)?;
         let (set, null) = self.bitmaps(rest)?;
         for (index, (sources, set)) in self.plan.chunks(8).zip(set).enumerate() {
@@ -175,7 +179,7 @@ impl Decoder {
     }
 
     /// Decodes one operation that [`skip`](Self::skip) has passed.
-    fn read<'a>(
+    pub(super) fn read<'a>(
         &'a self,
         mut rest: &'a [u8],
         indirect: &'a [u8],
@@ -209,7 +213,7 @@ impl Decoder {
     }
 
     /// Fills in defaults and finds what is wrong with the row.
-    fn finish<'a>(&'a self, kind: OpKind, cells: &mut [Cell<'a>]) -> (Option<RowFault>, bool) {
+    pub(super) fn finish<'a>(&'a self, kind: OpKind, cells: &mut [Cell<'a>]) -> (Option<RowFault>, bool) {
         let mut fault = None;
         let mut ignored_immutable = false;
         let mut fields = false;
@@ -297,18 +301,37 @@ pub struct Ops<'a> {
     decoder: &'a Decoder,
     rows: &'a [u8],
     indirect: &'a [u8],
-    starts: Vec<u32>,
+    starts: Starts,
+}
+
+/// Where operations start in the rows.
+#[derive(Clone, Debug)]
+enum Starts {
+    /// All set the same columns, so they are of this length.
+    Every(usize),
+    Each(Vec<u32>),
 }
 
 impl<'a> Ops<'a> {
     /// Number of operations.
     pub fn len(&self) -> usize {
-        self.starts.len()
+        match &self.starts {
+            Starts::Every(stride) => self.rows.len().checked_div(*stride).unwrap_or(0),
+            Starts::Each(starts) => starts.len(),
+        }
     }
 
     /// True for a request without operations, which is legal.
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.rows.is_empty()
+    }
+
+    /// The operations column by column, if they are all alike.
+    pub fn alike(&self) -> Option<Alike<'a>> {
+        match self.starts {
+            Starts::Every(stride) => self.decoder.alike(self.rows, self.indirect, stride),
+            Starts::Each(_) => None,
+        }
     }
 
     /// The operations as they came: rows and indirect data.
@@ -329,7 +352,11 @@ impl<'a> Ops<'a> {
 
     /// Reads an operation into `cells`, which is used again; `None` behind the last.
     pub fn read<'s>(&self, index: usize, cells: &'s mut Vec<Cell<'a>>) -> Option<Op<'s>> {
-        let rest = self.rows.get(*self.starts.get(index)? as usize..)?;
+        let start = match &self.starts {
+            Starts::Every(stride) => index.checked_mul(*stride)?,
+            Starts::Each(starts) => *starts.get(index)? as usize,
+        };
+        let rest = self.rows.get(start..).filter(|rest| !rest.is_empty())?;
         let (kind, _) = self.decoder.read(rest, self.indirect, cells)?;
         let (fault, ignored_immutable) = self.decoder.finish(kind, cells);
         Some(Op { kind, cells, fault, ignored_immutable })
@@ -497,7 +524,7 @@ impl RowOpError {
 /// Cells may share their content, but all together hold at most this many times the bytes of the request.
 const MOST_SHARING: usize = 16;
 
-enum Wrong {
+pub(super) enum Wrong {
     Cut,
     Shared,
     Kind(u8),

@@ -14,6 +14,18 @@ pub(crate) fn push(bitmap: &mut Vec<u8>, len: usize, value: bool) {
     }
 }
 
+/// Appends `count` ones to a bitmap of `len` bits.
+pub(crate) fn push_ones(bitmap: &mut Vec<u8>, len: usize, count: usize) {
+    let end = len + count;
+    if let (Some(last), 1..) = (bitmap.last_mut(), len % 8) {
+        *last |= 0xff << (len % 8);
+    }
+    bitmap.resize(end.div_ceil(8), 0xff);
+    if let (Some(last), 1..) = (bitmap.last_mut(), end % 8) {
+        *last &= (1 << (end % 8)) - 1;
+    }
+}
+
 /// Appends `count` bits of `from`, from bit `start` on, to a bitmap of `len` bits.
 pub(crate) fn push_range(bitmap: &mut Vec<u8>, len: usize, from: &[u8], start: usize, count: usize) {
     let to_boundary = (len.next_multiple_of(8) - len).min(count);
@@ -63,6 +75,11 @@ mod tests {
             push_range(&mut bitmap, head.len(), &pack(&body), start, count);
             let expected: Vec<bool> = head.iter().chain(&body[start..start + count]).copied().collect();
             prop_assert_eq!(bitmap, pack(&expected));
+
+            let mut ones = pack(&head);
+            push_ones(&mut ones, head.len(), count);
+            let expected: Vec<bool> = head.iter().copied().chain(std::iter::repeat_n(true, count)).collect();
+            prop_assert_eq!(ones, pack(&expected));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The cells of one column: a growing buffer, and views of it and of sealed columns.
 
 use bytes::Bytes;
+use schema::row_ops::{AlikeCells, FixedCells, VarlenCells};
 use schema::{ColumnData, ColumnSlice};
 
 use super::bits;
@@ -183,6 +184,56 @@ impl ColumnBuffer {
             }
         }
         self.rows += 1;
+    }
+
+    /// Appends the cells of the given operations.
+    pub(crate) fn push_alike(&mut self, from: &AlikeCells<'_>, ops: &[u32]) {
+        match (from, self.layout.width) {
+            (AlikeCells::Fixed(cells), Some(1)) => self.push_fixed::<1>(cells, ops),
+            (AlikeCells::Fixed(cells), Some(2)) => self.push_fixed::<2>(cells, ops),
+            (AlikeCells::Fixed(cells), Some(4)) => self.push_fixed::<4>(cells, ops),
+            (AlikeCells::Fixed(cells), Some(8)) => self.push_fixed::<8>(cells, ops),
+            (AlikeCells::Fixed(cells), Some(16)) => self.push_fixed::<16>(cells, ops),
+            (AlikeCells::Varlen(cells), None) => self.push_varlen(cells, ops),
+            _ => ops.iter().for_each(|&op| self.push(from.cell(op as usize).value())),
+        }
+    }
+
+    fn push_fixed<const N: usize>(&mut self, cells: &FixedCells<'_>, ops: &[u32]) {
+        let start = self.data.len();
+        self.data.resize(start + ops.len() * N, 0);
+        for (to, &op) in self.data[start..].as_chunks_mut::<N>().0.iter_mut().zip(ops) {
+            *to = *cells.array(op as usize).unwrap_or(&[0; N]);
+        }
+        self.count_values(ops.len());
+    }
+
+    fn push_varlen(&mut self, cells: &VarlenCells<'_>, ops: &[u32]) {
+        let mut end = self.varlen.len();
+        // Content that follows each other is copied at once.
+        let mut run = 0..0;
+        let start = self.data.len();
+        self.data.resize(start + ops.len() * 4, 0);
+        for (offset, &op) in self.data[start..].as_chunks_mut::<4>().0.iter_mut().zip(ops) {
+            let (from, to) = cells.place(op as usize).unwrap_or_default();
+            if from != run.end {
+                self.varlen.extend_from_slice(cells.indirect().get(run).unwrap_or_default());
+                run = from..from;
+            }
+            run.end = to;
+            end += to - from;
+            *offset = (end as u32).to_le_bytes();
+        }
+        self.varlen.extend_from_slice(cells.indirect().get(run).unwrap_or_default());
+        self.count_values(ops.len());
+    }
+
+    /// Rows were added whose cells are not NULL.
+    fn count_values(&mut self, count: usize) {
+        if let Some(bitmap) = &mut self.non_null {
+            bits::push_ones(bitmap, self.rows, count);
+        }
+        self.rows += count;
     }
 
     /// Appends a copy of the cell of an earlier row of this buffer.

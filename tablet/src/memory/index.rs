@@ -1,24 +1,44 @@
 //! From primary keys to the newest row version: a sharded hash table that keeps hashes, not keys.
+//!
+//! A shard is an array of cache lines with room for eight keys each. A key is in the line that its hash names, or behind it
+//! if that was full; so most look-ups and inserts wait for memory once. Hashes name lines in ascending order, which makes
+//! growth a pass from front to back.
 
-use hashbrown::HashTable;
-
-/// The number of a row version in its tablet.
+/// The number of a row version in its tablet; the greatest two are none.
 pub(crate) type RowId = u32;
 
 /// Shards grow one at a time, so no single insert waits for a whole table to be moved.
 const SHARDS: usize = 256;
+/// Keys in a line.
+const SLOTS: usize = 8;
+
+/// A slot that never held a key since its line was made, or that no search needs to pass.
+const EMPTY: u32 = 0;
+/// The key went, and searches must go on behind it.
+const ENDED: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    hash: u32,
-    row: RowId,
+#[repr(align(64))]
+struct Line {
+    hashes: [u32; SLOTS],
+    /// Row versions + 1, or [`EMPTY`], or [`ENDED`].
+    rows: [u32; SLOTS],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Shard {
+    lines: Vec<Line>,
+    live: usize,
+    /// Slots that are not empty, and how many of them make the shard grow.
+    used: usize,
+    most: usize,
 }
 
 /// Keys that live now.
 #[derive(Debug)]
 pub(crate) struct KeyIndex {
     /// None before the first key: most tablets of a large table stay small.
-    shards: Vec<HashTable<Entry>>,
+    shards: Vec<Shard>,
     bytes: usize,
 }
 
@@ -27,44 +47,53 @@ impl KeyIndex {
         Self { shards: Vec::new(), bytes: 0 }
     }
 
+    /// Reads from where the key of this hash is or will be, so that it is near when it is needed. To be called for many
+    /// hashes in a row: they wait for memory together. The number means nothing.
+    pub(crate) fn touch(&self, hash: u64) -> u32 {
+        let line = self.shards.get(shard(hash)).and_then(|shard| shard.lines.get(shard.first(hash as u32)));
+        line.map_or(0, |line| line.hashes[0])
+    }
+
     /// The row of the key with this hash for which `equal` holds.
     pub(crate) fn find(&self, hash: u64, mut equal: impl FnMut(RowId) -> bool) -> Option<RowId> {
-        let short = hash as u32;
-        let shard = self.shards.get(shard(hash))?;
-        let found = shard.find(spread(short), |e| e.hash == short && equal(e.row));
-        found.map(|entry| entry.row)
+        let (line, slot) = self.shards.get(shard(hash))?.find(hash as u32, |row| equal(row - 1))?;
+        Some(self.shards[shard(hash)].lines[line].rows[slot] - 1)
     }
 
     /// Adds a key that is not there yet.
     pub(crate) fn insert(&mut self, hash: u64, row: RowId) {
-        let entry = Entry { hash: hash as u32, row };
         if self.shards.is_empty() {
-            self.shards.resize_with(SHARDS, HashTable::new);
-            self.bytes = SHARDS * size_of::<HashTable<Entry>>();
+            self.shards.resize_with(SHARDS, Shard::default);
+            self.bytes = SHARDS * size_of::<Shard>();
         }
-        let shard = &mut self.shards[shard(hash)];
-        // Only a full shard moves.
-        let moved = (shard.len() == shard.capacity()).then(|| shard.allocation_size());
-        shard.insert_unique(spread(entry.hash), entry, |e| spread(e.hash));
-        if let Some(before) = moved {
-            self.bytes = (self.bytes + shard.allocation_size()).saturating_sub(before);
+        let number = shard(hash);
+        let shard = &mut self.shards[number];
+        if shard.used >= shard.most {
+            let before = shard.bytes();
+            shard.grow(number);
+            self.bytes = self.bytes + shard.bytes() - before;
         }
+        shard.put(hash as u32, row + 1);
     }
 
     /// Moves a key to a newer row version.
     pub(crate) fn replace(&mut self, hash: u64, old: RowId, new: RowId) {
-        let found =
-            self.shards.get_mut(shard(hash)).and_then(|s| s.find_mut(spread(hash as u32), |e| e.row == old));
-        if let Some(entry) = found {
-            entry.row = new;
+        if let Some(shard) = self.shards.get_mut(shard(hash))
+            && let Some((line, slot)) = shard.find(hash as u32, |row| row == old + 1)
+        {
+            shard.lines[line].rows[slot] = new + 1;
         }
     }
 
     pub(crate) fn remove(&mut self, hash: u64, row: RowId) {
         if let Some(shard) = self.shards.get_mut(shard(hash))
-            && let Ok(entry) = shard.find_entry(spread(hash as u32), |e| e.row == row)
+            && let Some((line, slot)) = shard.find(hash as u32, |found| found == row + 1)
         {
-            entry.remove();
+            // No search goes on behind a line with an empty slot.
+            let is_last = mask(&shard.lines[line].rows, EMPTY) != 0;
+            shard.lines[line].rows[slot] = if is_last { EMPTY } else { ENDED };
+            shard.live -= 1;
+            shard.used -= usize::from(is_last);
         }
     }
 
@@ -74,25 +103,111 @@ impl KeyIndex {
     }
 }
 
+impl Shard {
+    /// The line that a hash names.
+    fn first(&self, hash: u32) -> usize {
+        ((u64::from(hash) * self.lines.len() as u64) >> 32) as usize
+    }
+
+    /// The line behind, the first behind the last.
+    fn next(&self, line: usize) -> usize {
+        if line + 1 == self.lines.len() { 0 } else { line + 1 }
+    }
+
+    /// Line and slot of a key; `equal` gets what is in the slot.
+    fn find(&self, hash: u32, mut equal: impl FnMut(u32) -> bool) -> Option<(usize, usize)> {
+        let mut at = self.first(hash);
+        loop {
+            let line = self.lines.get(at)?;
+            let mut same = mask(&line.hashes, hash);
+            while same != 0 {
+                let slot = same.trailing_zeros() as usize;
+                let row = line.rows[slot];
+                if row != EMPTY && row != ENDED && equal(row) {
+                    return Some((at, slot));
+                }
+                same &= same - 1;
+            }
+            if mask(&line.rows, EMPTY) != 0 {
+                return None;
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// There is an empty slot.
+    fn put(&mut self, hash: u32, row: u32) {
+        let mut at = self.first(hash);
+        loop {
+            let empty = mask(&self.lines[at].rows, EMPTY);
+            let free = empty | mask(&self.lines[at].rows, ENDED);
+            if free != 0 {
+                let slot = free.trailing_zeros() as usize;
+                let line = &mut self.lines[at];
+                (line.hashes[slot], line.rows[slot]) = (hash, row);
+                self.live += 1;
+                self.used += (empty >> slot & 1) as usize;
+                return;
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// Makes room for as many keys again, and forgets those that ended.
+    fn grow(&mut self, number: usize) {
+        let lines = self.live / KEYS_OF_A_NEW_LINE + 1;
+        let old = std::mem::replace(&mut self.lines, vec![Line::EMPTY; lines]);
+        (self.live, self.used) = (0, 0);
+        // All shards have about as many keys: they grow at different loads so that they do not grow at the same time.
+        self.most = (lines * (FIRST_LOAD + number / SHARDS_OF_A_LOAD)) / LOADS;
+        for line in &old {
+            for (hash, row) in line.hashes.into_iter().zip(line.rows) {
+                if row != EMPTY && row != ENDED {
+                    self.put(hash, row);
+                }
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.lines.len() * size_of::<Line>()
+    }
+}
+
+impl Line {
+    const EMPTY: Self = Self { hashes: [0; SLOTS], rows: [EMPTY; SLOTS] };
+}
+
+/// After growth a line holds three keys on average, ...
+const KEYS_OF_A_NEW_LINE: usize = 3;
+/// ... and grows again with 5.5 in the first shard, 6.5 in the last one.
+const FIRST_LOAD: usize = 176;
+const LOADS: usize = 32;
+const SHARDS_OF_A_LOAD: usize = 8;
+
 /// The shard is taken from bits that are not stored.
 fn shard(hash: u64) -> usize {
     (hash >> 56) as usize % SHARDS
 }
 
-/// hashbrown wants good bits at both ends of 64.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) << 32 | u64::from(hash)
+/// Which of the words are `wanted`, the first as the lowest bit.
+fn mask(words: &[u32; SLOTS], wanted: u32) -> u32 {
+    words.iter().enumerate().fold(0, |mask, (i, word)| mask | u32::from(*word == wanted) << i)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn keys_of_one_hash_are_told_apart_by_their_rows() {
         let mut index = KeyIndex::new();
         let hash = 7 << 60 | 3;
-        for row in 0..10 {
+        for row in 0..30 {
             index.insert(hash, row);
         }
         index.replace(hash, 4, 40);
@@ -105,21 +220,70 @@ mod tests {
     #[test]
     fn an_empty_index_holds_nothing_and_a_full_one_knows_its_bytes() {
         let mut index = KeyIndex::new();
-        assert_eq!((index.bytes(), index.find(1, |_| true)), (0, None));
+        assert_eq!((index.bytes(), index.find(1, |_| true), index.touch(1)), (0, None, 0));
         index.replace(1, 0, 1);
         index.remove(1, 1);
         let spread = |row: RowId| u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let counted = |index: &KeyIndex| {
-            let tables: usize = index.shards.iter().map(HashTable::allocation_size).sum();
-            tables + SHARDS * size_of::<HashTable<Entry>>()
-        };
         for row in 0..50_000 {
             index.insert(spread(row), row);
-            // Ends leave marks in a shard, which the next insert may sweep.
             if row % 3 == 0 {
                 index.remove(spread(row / 2), row / 2);
             }
         }
-        assert_eq!(index.bytes(), counted(&index));
+        let counted = index.shards.iter().map(|shard| shard.lines.capacity() * 64 + size_of::<Shard>());
+        assert_eq!(index.bytes(), counted.sum());
+        let live: usize = index.shards.iter().map(|shard| shard.live).sum();
+        let slots: usize = index.shards.iter().map(|shard| shard.lines.len() * SLOTS).sum();
+        assert!(slots < live * 3 + SHARDS * SLOTS, "{slots} slots for {live} keys");
+    }
+
+    #[test]
+    fn keys_that_come_and_go_take_no_room() {
+        let mut index = KeyIndex::new();
+        let spread = |row: RowId| u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (0..1000).for_each(|row| index.insert(spread(row), row));
+        let before = index.bytes();
+        for row in 1000..200_000 {
+            index.insert(spread(row), row);
+            index.remove(spread(row - 1000), row - 1000);
+        }
+        assert!(index.bytes() <= before * 2, "{} bytes, before {before}", index.bytes());
+        assert!((199_000..200_000).all(|row| index.find(spread(row), |found| found == row) == Some(row)));
+    }
+
+    proptest! {
+        /// Few hashes, so that lines overflow and searches pass keys that ended.
+        #[test]
+        fn it_is_a_map(steps in proptest::collection::vec((0..4u8, 0..6u64, 0..40u32), 1..400)) {
+            let (mut index, mut model) = (KeyIndex::new(), BTreeMap::new());
+            let mut next = 0;
+            for (what, bucket, key) in steps {
+                let hash = bucket << 29;
+                let known = model.get(&(hash, key)).copied();
+                prop_assert_eq!(index.find(hash, |row| Some(row) == known), known);
+                match (what, known) {
+                    (0, Some(row)) => {
+                        index.remove(hash, row);
+                        model.remove(&(hash, key));
+                    }
+                    (_, Some(row)) => {
+                        index.replace(hash, row, next);
+                        model.insert((hash, key), next);
+                        next += 1;
+                    }
+                    (_, None) => {
+                        index.insert(hash, next);
+                        model.insert((hash, key), next);
+                        next += 1;
+                    }
+                }
+            }
+            for ((hash, _), row) in &model {
+                prop_assert_eq!(index.find(*hash, |found| found == *row), Some(*row));
+            }
+            let mut found = 0;
+            (0..6).for_each(|bucket| { index.find(bucket << 29, |_| { found += 1; false }); });
+            prop_assert_eq!(found, model.len());
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use schema::ColumnData;
+use schema::row_ops::AlikeCells;
 
 use super::column::{Cells, ColumnBuffer, Layout};
 use super::commits::Commits;
@@ -34,6 +35,9 @@ struct Tail {
     commits: Commits,
     tombstones: Arc<Tombstones>,
 }
+
+/// Every so many rows it is looked how many bytes they are; full chunks hold a multiple of it.
+const BETWEEN_LOOKS: usize = 256;
 
 /// Where a cell of a new row version comes from.
 #[derive(Clone, Copy)]
@@ -106,10 +110,7 @@ impl MemRows {
 
     /// Appends a row version; `source(column)` says where each cell comes from. Timestamps must not fall.
     pub(crate) fn append<'a>(&mut self, timestamp: u64, source: impl Fn(usize) -> Source<'a>) {
-        let filled = self.tail.rows as usize;
-        if filled >= CHUNK_ROWS || (filled.is_multiple_of(256) && self.tail.bytes() >= CHUNK_BYTES) {
-            self.seal();
-        }
+        self.make_room();
         let start = self.tail.start;
         for (column, buffer) in self.tail.columns.iter_mut().enumerate() {
             match source(column) {
@@ -124,6 +125,30 @@ impl MemRows {
         }
         self.tail.commits.push(self.tail.rows, timestamp);
         self.tail.rows += 1;
+    }
+
+    /// Appends a row for each of the given operations.
+    pub(crate) fn append_alike(&mut self, timestamp: u64, columns: &[AlikeCells<'_>], mut ops: &[u32]) {
+        while !ops.is_empty() {
+            self.make_room();
+            let room = BETWEEN_LOOKS - self.tail.rows as usize % BETWEEN_LOOKS;
+            let (now, later) = ops.split_at(room.min(ops.len()));
+            for (buffer, cells) in self.tail.columns.iter_mut().zip(columns) {
+                buffer.push_alike(cells, now);
+            }
+            self.tail.commits.push(self.tail.rows, timestamp);
+            self.tail.rows += now.len() as u32;
+            ops = later;
+        }
+    }
+
+    /// Starts another chunk if the last one is full.
+    fn make_room(&mut self) {
+        let filled = self.tail.rows as usize;
+        if filled >= CHUNK_ROWS || (filled.is_multiple_of(BETWEEN_LOOKS) && self.tail.bytes() >= CHUNK_BYTES)
+        {
+            self.seal();
+        }
     }
 
     /// Ends a row version.

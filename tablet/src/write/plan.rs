@@ -85,7 +85,14 @@ pub(crate) fn plan(
         plan: Plan::default(),
     };
     let mut cells = (Vec::new(), Vec::new());
+    // What a batch is about to need of the index is read together, some operations ahead.
+    let hashes: Vec<u64> = summaries.iter().map(|summary| summary.hash).collect();
+    let mut ahead = hashes.chunks(TOUCHED_AT_ONCE);
+    touch(planner.index, ahead.next());
     for (number, summary) in summaries.into_iter().enumerate() {
+        if number.is_multiple_of(TOUCHED_AT_ONCE) {
+            touch(planner.index, ahead.next());
+        }
         let number = number as u32;
         let done = match summary.error {
             None => planner.apply(number, &summary, &mut cells),
@@ -96,6 +103,11 @@ pub(crate) fn plan(
         }
     }
     planner.plan
+}
+
+fn touch(index: &KeyIndex, hashes: Option<&[u64]>) {
+    let read = hashes.unwrap_or_default().iter().fold(0, |read, hash| read ^ index.touch(*hash));
+    std::hint::black_box(read);
 }
 
 struct Planner<'p, 'a> {
@@ -273,3 +285,6 @@ impl<'a> Planner<'_, 'a> {
 
 /// What the row versions of one batch may take.
 const BATCH_BYTES: u64 = 1 << 30;
+
+/// As many look-ups as the processor may have under way, and some more.
+const TOUCHED_AT_ONCE: usize = 32;

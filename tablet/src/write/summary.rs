@@ -1,5 +1,6 @@
 //! What is known of an operation without looking at any row.
 
+use schema::row_ops::{Alike, AlikeCells};
 use schema::{Cell, Op, OpKind, Schema};
 
 use super::outcome::RowErrorKind;
@@ -51,5 +52,29 @@ impl Summary {
             }
         }
         summary
+    }
+    /// The summaries of operations that are alike, but for their hashes.
+    pub(crate) fn of_alike(schema: &Schema, alike: &Alike<'_>, count: usize) -> Vec<Self> {
+        let first: Vec<Cell<'_>> = alike.columns().iter().map(|column| column.cell(0)).collect();
+        let ignored_immutable = alike.ignored_immutable();
+        let op = Op { kind: alike.kind(), cells: &first, fault: None, ignored_immutable };
+        let Self { kind, sets, sets_immutable, passed_over, .. } = Self::of(schema, &op, |_| 0);
+        let (mut same, mut varlen) = (0, Vec::new());
+        for (column, cells) in schema.columns().iter().zip(alike.columns()) {
+            match cells {
+                AlikeCells::Varlen(cells) => varlen.push(cells),
+                AlikeCells::Same(cell) if column.data_type.is_varlen() => {
+                    same += cell.value().map_or(0, <[u8]>::len);
+                }
+                _ => {}
+            }
+        }
+        let summary = |op| {
+            let lengths = varlen.iter().filter_map(|cells| cells.place(op)).map(|(start, end)| end - start);
+            let content = same + lengths.sum::<usize>();
+            let content_bytes = u32::try_from(content).unwrap_or(u32::MAX);
+            Self { kind, hash: 0, sets, sets_immutable, content_bytes, passed_over, error: None }
+        };
+        (0..count).map(summary).collect()
     }
 }
