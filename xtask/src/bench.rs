@@ -6,6 +6,7 @@ mod insert;
 mod overload;
 mod payload;
 mod peers;
+mod restart;
 pub(crate) mod rpc;
 mod scan;
 mod serve;
@@ -40,6 +41,8 @@ pub(crate) enum Bench {
     Scan(scan::Scan),
     /// What an inserted row costs the server, and its memory, ours beside Kudu's.
     Insert(insert::Insert),
+    /// How soon a tablet server that was killed serves its rows again.
+    Restart(restart::Restart),
 }
 
 impl Bench {
@@ -54,6 +57,7 @@ impl Bench {
             Bench::Serve(command) => command.run(),
             Bench::Scan(command) => command.run(),
             Bench::Insert(command) => command.run(),
+            Bench::Restart(command) => command.run(),
         }
     }
 }
