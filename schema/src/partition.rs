@@ -142,6 +142,46 @@ struct Source {
     data_type: DataType,
 }
 
+/// The place of rows that are hashed by one column alone: for many rows faster than their keys.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleHash {
+    column: Source,
+    buckets: u32,
+    seed: u32,
+}
+
+impl SingleHash {
+    /// The column, by its index in the table's schema.
+    pub fn column(&self) -> usize {
+        self.column.index
+    }
+
+    /// Number of buckets.
+    pub fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// The bucket of a row by its raw cell, which is all of its partition key (4 bytes, big endian); `None` for what is no
+    /// cell of the column.
+    pub fn bucket(&self, raw: &[u8]) -> Option<u32> {
+        let Self { column: Source { data_type, .. }, buckets, seed } = *self;
+        if !data_type.fits(raw) {
+            return None;
+        }
+        if data_type.is_varlen() {
+            return Some(hash_bucket(raw, seed, buckets));
+        }
+        if let Ok(raw) = raw.try_into() {
+            let encoded = (u64::from_le_bytes(raw) ^ 1 << 63).to_be_bytes();
+            return Some(hash_bucket(&encoded, seed, buckets));
+        }
+        let mut encoded = [0; 16];
+        encoded.iter_mut().zip(raw.iter().rev()).for_each(|(to, from)| *to = *from);
+        encoded[0] ^= 0x80;
+        Some(hash_bucket(encoded.get(..raw.len())?, seed, buckets))
+    }
+}
+
 #[derive(Clone, Debug)]
 struct ResolvedDimension {
     columns: Vec<Source>,
@@ -166,6 +206,19 @@ impl Partitioner {
             hash: resolve_dimensions(&partitioning.hash_dimensions, schema)?,
             custom,
         })
+    }
+
+    /// How rows are placed, if that is by the hash of one column alone.
+    pub fn single_hash(&self) -> Option<SingleHash> {
+        match &self.hash[..] {
+            [ResolvedDimension { columns, buckets, seed }]
+                if self.custom.is_empty() && self.range.is_empty() =>
+            {
+                let [column] = columns[..] else { return None };
+                Some(SingleHash { column, buckets: *buckets, seed: *seed })
+            }
+            _ => None,
+        }
     }
 
     /// Appends the partition key of a row, whose cells are in the order of the table's columns.

@@ -1,7 +1,7 @@
 //! Partitions that cannot be, and bounds at the edges of their types.
 
 use schema::{
-    Column, ColumnId, DataType, HashDimension, PartialRow, Partition, PartitionError, PartitionSchema,
+    Cell, Column, ColumnId, DataType, HashDimension, PartialRow, Partition, PartitionError, PartitionSchema,
     RangeWithHash, Schema, Value,
     partition::{RangeBound, RangeSpec, create_partitions},
     row_ops::{Encoder, OpKind},
@@ -212,5 +212,36 @@ fn bounds_come_in_pairs_lower_first() {
         &[RangeLowerBound, SplitRow],
     ] {
         assert_eq!(decode(kinds), Err(PartitionError::UnpairedBound), "{kinds:?}");
+    }
+}
+
+#[test]
+fn the_bucket_of_a_single_hash_is_the_whole_partition_key() {
+    use DataType::{Binary, Date, Int8, Int16, Int32, Int64, String, UnixtimeMicros};
+    for data_type in [Int8, Int16, Int32, Int64, UnixtimeMicros, Date, String, Binary] {
+        let schema = Schema::new(vec![Column::new("k", data_type)], 1).unwrap().with_sequential_ids(10);
+        for buckets in [2, 3, 64, 1000] {
+            let hash_dimensions = vec![HashDimension { seed: buckets, ..hash(&[10], buckets) }];
+            let table = PartitionSchema { hash_dimensions, ..Default::default() };
+            let partitioner = table.partitioner(&schema).unwrap();
+            let single = partitioner.single_hash().unwrap();
+            assert_eq!((single.column(), single.buckets()), (0, buckets));
+            for number in 0..200_u64 {
+                let mut raw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes().to_vec();
+                raw.truncate(if data_type.is_varlen() { number as usize % 9 } else { data_type.cell_size() });
+                let mut key = Vec::new();
+                partitioner.encode(&[Cell::Value(&raw)], &mut key).unwrap();
+                assert_eq!(
+                    single.bucket(&raw).map(u32::to_be_bytes).as_ref().map(|b| &b[..]),
+                    Some(&key[..])
+                );
+            }
+            assert!(data_type.is_varlen() || single.bucket(&[0; 3]).is_none());
+        }
+    }
+    let ranged = PartitionSchema { hash_dimensions: vec![hash(&[11], 4)], ..by_range(&[10]) };
+    let of_two = PartitionSchema { hash_dimensions: vec![hash(&[10, 11], 4)], ..Default::default() };
+    for table_of in [by_range(&[10]), ranged, of_two] {
+        assert!(table_of.partitioner(&table()).unwrap().single_hash().is_none());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use schema::Schema;
-use schema::partition::Partitioner;
+use schema::partition::{Partitioner, SingleHash};
+use schema::{Cell, Schema};
 
 use crate::memory::column::Layout;
 use crate::{OpenError, TabletOptions};
@@ -13,7 +13,9 @@ use crate::{OpenError, TabletOptions};
 pub(crate) struct Shape {
     pub(crate) about: Arc<TabletOptions>,
     pub(crate) layouts: Arc<[Layout]>,
-    pub(crate) partitioner: Partitioner,
+    partitioner: Partitioner,
+    /// If rows are placed by the hash of one column alone: which of its buckets are here.
+    buckets: Option<(SingleHash, Box<[bool]>)>,
 }
 
 impl Shape {
@@ -29,7 +31,26 @@ impl Shape {
             return Err(OpenError::AutoIncrementing { column: column.name.clone() });
         }
         let partitioner = about.partition_schema.partitioner(schema)?;
-        Ok(Self { layouts: layouts(schema), partitioner, about: Arc::new(about) })
+        let is_here = |bucket: u32| about.partition.contains(&bucket.to_be_bytes());
+        let buckets = partitioner
+            .single_hash()
+            .filter(|hash| hash.buckets() <= MOST_BUCKETS)
+            .map(|hash| (hash, (0..hash.buckets()).map(is_here).collect()));
+        Ok(Self { layouts: layouts(schema), partitioner, buckets, about: Arc::new(about) })
+    }
+
+    /// Whether a row is of this tablet, by its key cells. `key` is for this to work in.
+    pub(crate) fn is_here(&self, cells: &[Cell<'_>], key: &mut Vec<u8>) -> bool {
+        let partition = &self.about.partition;
+        if partition.start.is_empty() && partition.end.is_empty() {
+            return true;
+        }
+        if let Some((hash, here)) = &self.buckets {
+            let bucket = cells.get(hash.column()).and_then(|cell| hash.bucket(cell.value()?));
+            return bucket.is_some_and(|bucket| here[bucket as usize]);
+        }
+        key.clear();
+        self.partitioner.encode(cells, key).is_ok() && partition.contains(key)
     }
 
     pub(crate) fn schema(&self) -> &Schema {
@@ -40,3 +61,6 @@ impl Shape {
 pub(crate) fn layouts(schema: &Schema) -> Arc<[Layout]> {
     schema.columns().iter().map(Layout::of).collect()
 }
+
+/// Of more buckets it is not remembered which are here.
+const MOST_BUCKETS: u32 = 4096;

@@ -267,7 +267,7 @@ impl Tablet {
             for (op, summary) in summaries.iter_mut().enumerate() {
                 cells.iter_mut().zip(columns).for_each(|(cell, column)| *cell = column.cell(op));
                 // Rows are placed by key columns only.
-                if check && !is_here(shape, &cells, &mut key) {
+                if check && !shape.is_here(&cells, &mut key) {
                     return Err(WriteError::RowNotInPartition { index: op as u32 });
                 }
                 summary.hash = self.hash(&cells);
@@ -278,7 +278,7 @@ impl Tablet {
         let mut summaries = Vec::with_capacity(ops.len());
         while let Some(op) = cursor.next_op() {
             let summary = Summary::of(schema, &op, |key| self.hash(key));
-            if check && summary.error.is_none() && !is_here(shape, op.cells, &mut key) {
+            if check && summary.error.is_none() && !shape.is_here(op.cells, &mut key) {
                 return Err(WriteError::RowNotInPartition { index: summaries.len() as u32 });
             }
             summaries.push(summary);
@@ -382,15 +382,6 @@ impl Tablet {
         self.figures.index_bytes.store(0, Ordering::Relaxed);
         self.note_bytes(rows);
     }
-}
-
-fn is_here(shape: &Shape, cells: &[Cell<'_>], key: &mut Vec<u8>) -> bool {
-    let partition = &shape.about.partition;
-    if partition.start.is_empty() && partition.end.is_empty() {
-        return true;
-    }
-    key.clear();
-    shape.partitioner.encode(cells, key).is_ok() && partition.contains(key)
 }
 
 #[cfg(test)]

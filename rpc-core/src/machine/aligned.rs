@@ -1,5 +1,8 @@
 //! Buffers that start on a 64-byte boundary, as columnar consumers like it.
 
+use std::ops::RangeInclusive;
+use std::sync::Mutex;
+
 use bytes::Bytes;
 
 /// 64: a cache line, and what Arrow asks for.
@@ -67,18 +70,51 @@ impl AlignedBuffer {
 
     fn allocate(&mut self, size: usize) {
         // Zeroed memory comes from the system as it is; nothing is written here.
-        let mut data = vec![0; size.saturating_add(ALIGNMENT)];
+        let bytes = size.saturating_add(ALIGNMENT);
+        let mut data = spare(bytes).unwrap_or_else(|| vec![0; bytes]);
         let start = data.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         let old = self.start..self.start.saturating_add(self.filled);
         let new = start..start.saturating_add(self.filled);
         if let (Some(new), Some(old)) = (data.get_mut(new), self.data.get(old)) {
             new.copy_from_slice(old);
         }
-        data.truncate(start.saturating_add(size));
-        self.data = data;
+        keep(std::mem::replace(&mut self.data, data));
         self.start = start;
     }
 }
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        keep(std::mem::take(&mut self.data));
+    }
+}
+
+/// Memory of big buffers that are gone, for the next ones: what the system gives anew costs more, page by page, than the
+/// bytes that go into it. What was in it is written over before anybody sees it.
+static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// A buffer of at least `bytes` bytes that is not far too big.
+fn spare(bytes: usize) -> Option<Vec<u8>> {
+    if !WORTH_KEEPING.contains(&bytes) {
+        return None;
+    }
+    let mut spare = SPARE.lock().ok()?;
+    let at = spare.iter().position(|data| data.len() >= bytes && data.len() / 4 <= bytes)?;
+    Some(spare.swap_remove(at))
+}
+
+fn keep(data: Vec<u8>) {
+    if WORTH_KEEPING.contains(&data.len())
+        && let Ok(mut spare) = SPARE.lock()
+        && spare.len() < MOST_SPARE
+    {
+        spare.push(data);
+    }
+}
+
+/// At most 16 MiB a process are kept.
+const WORTH_KEEPING: RangeInclusive<usize> = 256 << 10..=4 << 20;
+const MOST_SPARE: usize = 4;
 
 impl AsRef<[u8]> for AlignedBuffer {
     fn as_ref(&self) -> &[u8] {

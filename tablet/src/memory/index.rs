@@ -9,6 +9,8 @@ pub(crate) type RowId = u32;
 
 /// Shards grow one at a time, so no single insert waits for a whole table to be moved.
 const SHARDS: usize = 256;
+/// As many look-ups as the processor may have under way, and some more.
+pub(crate) const TOUCHED_AT_ONCE: usize = 32;
 /// Keys in a line.
 const SLOTS: usize = 8;
 
@@ -47,11 +49,14 @@ impl KeyIndex {
         Self { shards: Vec::new(), bytes: 0 }
     }
 
-    /// Reads from where the key of this hash is or will be, so that it is near when it is needed. To be called for many
-    /// hashes in a row: they wait for memory together. The number means nothing.
-    pub(crate) fn touch(&self, hash: u64) -> u32 {
-        let line = self.shards.get(shard(hash)).and_then(|shard| shard.lines.get(shard.first(hash as u32)));
-        line.map_or(0, |line| line.hashes[0])
+    /// Reads from where the keys of these hashes are or will be, so that it is near when it is needed: they wait for memory
+    /// together.
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
+        let read = |hash| {
+            let shard = self.shards.get(shard(hash))?;
+            Some(shard.lines.get(shard.first(hash as u32))?.hashes[0])
+        };
+        std::hint::black_box(hashes.filter_map(read).fold(0, |all, word| all ^ word));
     }
 
     /// The row of the key with this hash for which `equal` holds.
@@ -74,6 +79,36 @@ impl KeyIndex {
             self.bytes = self.bytes + shard.bytes() - before;
         }
         shard.put(hash as u32, row + 1);
+    }
+
+    /// Adds keys for the rows from `first` on, if none of them is there yet, nor twice among them: `equal` is asked whether the
+    /// key of this number is the one of a row. Otherwise adds none and says so.
+    pub(crate) fn insert_new(
+        &mut self,
+        hashes: &[u64],
+        first: RowId,
+        mut equal: impl FnMut(u32, RowId) -> bool,
+    ) -> bool {
+        // Shard after shard: each is small enough for a near cache, and so are the pages it is on.
+        let order = by_shard(hashes);
+        let mut ahead = order.chunks(TOUCHED_AT_ONCE);
+        let mut touch = |index: &Self| {
+            let numbers = ahead.next().unwrap_or_default();
+            index.touch(numbers.iter().map(|number| hashes[*number as usize]));
+        };
+        touch(self);
+        for (done, &number) in order.iter().enumerate() {
+            if done.is_multiple_of(TOUCHED_AT_ONCE) {
+                touch(self);
+            }
+            let hash = hashes[number as usize];
+            if self.find(hash, |row| equal(number, row)).is_some() {
+                order[..done].iter().for_each(|&number| self.remove(hashes[number as usize], first + number));
+                return false;
+            }
+            self.insert(hash, first + number);
+        }
+        true
     }
 
     /// Moves a key to a newer row version.
@@ -190,6 +225,23 @@ fn shard(hash: u64) -> usize {
     (hash >> 56) as usize % SHARDS
 }
 
+/// The numbers of the hashes, shard by shard, ascending in each.
+fn by_shard(hashes: &[u64]) -> Vec<u32> {
+    let mut next = [0_u32; SHARDS];
+    hashes.iter().for_each(|hash| next[shard(*hash)] += 1);
+    let mut start = 0;
+    for count in &mut next {
+        start += std::mem::replace(count, start);
+    }
+    let mut order = vec![0; hashes.len()];
+    for (number, hash) in (0..).zip(hashes) {
+        let place = &mut next[shard(*hash)];
+        order[*place as usize] = number;
+        *place += 1;
+    }
+    order
+}
+
 /// Which of the words are `wanted`, the first as the lowest bit.
 fn mask(words: &[u32; SLOTS], wanted: u32) -> u32 {
     words.iter().enumerate().fold(0, |mask, (i, word)| mask | u32::from(*word == wanted) << i)
@@ -220,7 +272,8 @@ mod tests {
     #[test]
     fn an_empty_index_holds_nothing_and_a_full_one_knows_its_bytes() {
         let mut index = KeyIndex::new();
-        assert_eq!((index.bytes(), index.find(1, |_| true), index.touch(1)), (0, None, 0));
+        index.touch([1].into_iter());
+        assert_eq!((index.bytes(), index.find(1, |_| true)), (0, None));
         index.replace(1, 0, 1);
         index.remove(1, 1);
         let spread = |row: RowId| u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -231,10 +284,39 @@ mod tests {
             }
         }
         let counted = index.shards.iter().map(|shard| shard.lines.capacity() * 64 + size_of::<Shard>());
-        assert_eq!(index.bytes(), counted.sum());
+        assert_eq!(index.bytes(), counted.sum::<usize>());
         let live: usize = index.shards.iter().map(|shard| shard.live).sum();
         let slots: usize = index.shards.iter().map(|shard| shard.lines.len() * SLOTS).sum();
         assert!(slots < live * 3 + SHARDS * SLOTS, "{slots} slots for {live} keys");
+    }
+
+    #[test]
+    fn many_new_keys_are_added_at_once_or_not_at_all() {
+        let spread = |key: u64| key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut index = KeyIndex::new();
+        let keys = |from: u64| (from..from + 3000).map(spread).collect::<Vec<u64>>();
+        let mut rows: Vec<u64> = Vec::new();
+        // The last key of each batch but the first is the one given.
+        for (from, last, is_new) in
+            [(0, 2999, true), (3000, 1, false), (3000, 3000, false), (3000, 7000, true)]
+        {
+            let mut hashes = keys(from);
+            hashes[2999] = spread(last);
+            let first = rows.len() as u32;
+            let equal = |number: u32, row: RowId| match row.checked_sub(first) {
+                Some(staged) => hashes[staged as usize] == hashes[number as usize],
+                None => rows[row as usize] == hashes[number as usize],
+            };
+            assert_eq!(index.insert_new(&hashes, first, equal), is_new);
+            if is_new {
+                rows.extend(hashes);
+            }
+        }
+        for (row, hash) in (0..).zip(&rows) {
+            assert_eq!(index.find(*hash, |found| rows[found as usize] == *hash), Some(row));
+        }
+        assert_eq!(index.find(spread(5999), |_| true), None);
+        assert_eq!(index.shards.iter().map(|shard| shard.live).sum::<usize>(), 6000);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::outcome::{RowError, RowErrorKind, WriteMetrics};
 use super::summary::Summary;
 use crate::layer::{Layers, Place};
 use crate::memory::column::{ColumnBuffer, Layout};
-use crate::memory::index::{KeyIndex, RowId};
+use crate::memory::index::{KeyIndex, RowId, TOUCHED_AT_ONCE};
 use crate::memory::rows::MemRows;
 
 /// A row version to append.
@@ -85,13 +85,17 @@ pub(crate) fn plan(
         plan: Plan::default(),
     };
     let mut cells = (Vec::new(), Vec::new());
-    // What a batch is about to need of the index is read together, some operations ahead.
     let hashes: Vec<u64> = summaries.iter().map(|summary| summary.hash).collect();
+    if planner.insert_all(&summaries, &hashes) {
+        return planner.plan;
+    }
+    // What a batch is about to need of the index is read together, some operations ahead.
     let mut ahead = hashes.chunks(TOUCHED_AT_ONCE);
-    touch(planner.index, ahead.next());
+    let mut touch = |index: &KeyIndex| index.touch(ahead.next().unwrap_or_default().iter().copied());
+    touch(planner.index);
     for (number, summary) in summaries.into_iter().enumerate() {
         if number.is_multiple_of(TOUCHED_AT_ONCE) {
-            touch(planner.index, ahead.next());
+            touch(planner.index);
         }
         let number = number as u32;
         let done = match summary.error {
@@ -103,11 +107,6 @@ pub(crate) fn plan(
         }
     }
     planner.plan
-}
-
-fn touch(index: &KeyIndex, hashes: Option<&[u64]>) {
-    let read = hashes.unwrap_or_default().iter().fold(0, |read, hash| read ^ index.touch(*hash));
-    std::hint::black_box(read);
 }
 
 struct Planner<'p, 'a> {
@@ -214,14 +213,36 @@ impl<'a> Planner<'_, 'a> {
             if let Some(op) = staged {
                 self.ops.read(op as usize, earlier);
             }
-            (0..self.schema.key_columns()).all(|column| {
-                let stored = match staged {
-                    Some(_) => earlier[column].value(),
-                    None => self.stored.cell(row, column),
-                };
-                stored == cells[column].value()
-            })
+            let earlier = staged.map(|_| &earlier[..]);
+            is_key(self.schema, cells, self.stored, row, earlier)
         })
+    }
+
+    /// Decides a batch that does nothing but insert many keys, none of which is there; false = nothing is decided.
+    fn insert_all(&mut self, summaries: &[Summary], hashes: &[u64]) -> bool {
+        let fresh_bytes = self.fresh_bytes;
+        let row = |op: &Summary| fresh_bytes + u64::from(op.content_bytes);
+        if summaries.len() < MANY
+            || !self.layers.layers.is_empty()
+            || !summaries.iter().all(|op| op.kind.is_insert() && op.error.is_none())
+            || summaries.iter().map(row).sum::<u64>() > BATCH_BYTES
+        {
+            return false;
+        }
+        let Self { schema, stored, ops, first_new, .. } = *self;
+        let (mut cells, mut earlier) = (Vec::new(), Vec::new());
+        let are_new = self.index.insert_new(hashes, first_new, |number, row| {
+            ops.read(number as usize, &mut cells);
+            let staged = row.checked_sub(first_new).map(|op| ops.read(op as usize, &mut earlier).is_some());
+            is_key(schema, &cells, stored, row, staged.map(|_| &earlier[..]))
+        });
+        if are_new {
+            let new = |(op, summary)| NewRow { op, base: None, keep_immutable: false, bytes: row(summary) };
+            self.plan.rows = (0..).zip(summaries).map(new).collect();
+            self.plan.inserted = summaries.len() as u64;
+            self.plan.metrics.successful_inserts = summaries.len() as u64;
+        }
+        are_new
     }
 
     fn next_row(&self) -> RowId {
@@ -283,8 +304,25 @@ impl<'a> Planner<'_, 'a> {
     }
 }
 
+/// Whether a row has the key that `cells` start with. Rows of the same batch are `earlier` cells, others are stored.
+fn is_key(
+    schema: &Schema,
+    cells: &[Cell<'_>],
+    stored: &MemRows,
+    row: RowId,
+    earlier: Option<&[Cell<'_>]>,
+) -> bool {
+    (0..schema.key_columns()).all(|column| {
+        let other = match earlier {
+            Some(earlier) => earlier[column].value(),
+            None => stored.cell(row, column),
+        };
+        other == cells[column].value()
+    })
+}
+
 /// What the row versions of one batch may take.
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// As many look-ups as the processor may have under way, and some more.
-const TOUCHED_AT_ONCE: usize = 32;
+/// Shorter batches are decided operation by operation.
+const MANY: usize = 256;
