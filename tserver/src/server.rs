@@ -67,15 +67,16 @@ impl TabletServer {
         let memory = move || used.upgrade().map(|node| crate::memory::trackers(&node)).unwrap_or_default();
         let generic = listening.generic_service(&options.identity, &options.flags, &clock, Arc::new(memory));
         let Listening { server, bound, unix, .. } = listening;
+        // Before anybody can make a tablet: one that a master tells of again would be in the way of what is here of it.
+        let to_open = match &node.store {
+            Some(store) => upkeep::find(&node, store)?,
+            None => Vec::new(),
+        };
         server.register(services::tablet::service(&node, threads, queue))?;
         server.register(services::local_scan::service(&node, LOCAL_THREADS.min(threads), queue))?;
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
         server.register(services::consensus::service(&node, queue))?;
         server.register(generic)?;
-        let to_open = match &node.store {
-            Some(store) => upkeep::find(&node, store)?,
-            None => Vec::new(),
-        };
         let upkeep = Mutex::new(Upkeep::start(&node, to_open, &server.answers())?);
         if node.store.is_none() {
             tracing::warn!("no --fs_wal_dir: rows live in memory, they are gone when this server stops");
