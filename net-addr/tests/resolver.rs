@@ -148,7 +148,10 @@ fn a_failure_names_the_host_keeps_its_kind_and_is_forgotten_within_seconds() {
     assert_eq!(inner.asked(), 1);
     let failed = Instant::now();
     while resolver.resolve("ts").is_err() {
-        assert!(failed.elapsed() < Duration::from_secs(120), "a failure is kept for a second, not for the hour of an address");
+        assert!(
+            failed.elapsed() < Duration::from_secs(120),
+            "a failure is kept for a second, not for the hour of an address"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(inner.asked(), 2);
