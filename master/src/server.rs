@@ -9,7 +9,7 @@ use rpc_server::Server;
 use server_base::acl::process_user;
 use server_base::data_folder::DataFolder;
 use server_base::{Listening, ServerClock, ServerIdentity, ServerUuid, StartError, durability, info_file};
-use tablet::Storage;
+use tablet::{BlockCache, Storage};
 use tokio::sync::{Semaphore, watch};
 
 use crate::catalog::Catalog;
@@ -118,7 +118,8 @@ fn open_catalog(
     let (limits, random) = (options.limits.clone(), fastrand::Rng::new());
     let Some(folder) = folder else { return Ok((Catalog::new(limits, random), fresh_id)) };
     let log = durability::log_options(&options.flags);
-    let storage = Storage { backend: Arc::clone(folder.backend()), folder: CATALOG.into(), log };
+    let cache = Arc::new(BlockCache::new(0));
+    let storage = Storage { backend: Arc::clone(folder.backend()), folder: CATALOG.into(), log, cache };
     Catalog::restore(
         limits,
         random,

@@ -32,6 +32,9 @@ fn whatever_is_killed_acknowledged_rows_and_tables_are_there() {
         .data_dir(folder.path())
         .tservers(2)
         .tserver_flag("--log_force_fsync_all")
+        // Flushes and compactions all the time.
+        .tserver_flag("--flush_threshold_secs=0")
+        .tserver_flag("--maintenance_manager_polling_interval_ms=20")
         .master_flag("--log_force_fsync_all")
         .start_blocking()
         .unwrap();

@@ -18,6 +18,19 @@ pub struct Alteration {
     pub table_name: String,
 }
 
+impl Alteration {
+    pub(crate) fn of(about: &TabletOptions) -> Self {
+        let TabletOptions { schema, schema_version, table_name, .. } = about.clone();
+        Self { schema, schema_version, table_name }
+    }
+
+    /// The tablet once it is like that.
+    pub(crate) fn applied(self, about: &TabletOptions) -> TabletOptions {
+        let Self { schema, schema_version, table_name } = self;
+        TabletOptions { schema, schema_version, table_name, ..about.clone() }
+    }
+}
+
 /// An alteration that was not made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -58,11 +71,12 @@ impl Tablet {
         let entry = entry::encode_alteration(&to);
         let mut index = self.index.lock();
         let Some(next) = self.shape().altered(to)? else { return Ok(()) };
+        let before = self.position();
         let staged = match &self.durability {
             Some(durability) => Some(durability.append_alteration(entry)?),
             None => None,
         };
-        self.reshape(&mut index, next);
+        self.reshape(&mut index, next, before);
         drop(index);
         match staged {
             Some(staged) => Ok(staged.commit()?),
@@ -74,7 +88,8 @@ impl Tablet {
     pub(crate) fn replay_alteration(&self, to: Alteration) -> Result<(), AlterError> {
         let mut index = self.index.lock();
         if let Some(next) = self.shape().altered(to)? {
-            self.reshape(&mut index, next);
+            let before = self.position();
+            self.reshape(&mut index, next, before);
         }
         Ok(())
     }
@@ -102,12 +117,6 @@ impl Shape {
                 return Err(AlterError::Type { column: column.name.clone() });
             }
         }
-        let about = TabletOptions {
-            schema: to.schema,
-            schema_version: to.schema_version,
-            table_name: to.table_name,
-            ..TabletOptions::clone(about)
-        };
-        Self::new(about).map(Some).map_err(AlterError::Description)
+        Self::new(to.applied(about)).map(Some).map_err(AlterError::Description)
     }
 }

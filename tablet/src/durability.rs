@@ -14,6 +14,7 @@ use schema::{Ops, Timestamp};
 use crate::backend::Backend;
 use crate::log::entry::{self, Entry, EntryError};
 use crate::log::{self, Log, LogError, LogOptions};
+use crate::rowset::BlockCache;
 use crate::write::request::RequestKey;
 use crate::{Tablet, WriteOutcome};
 
@@ -26,6 +27,8 @@ pub struct Storage {
     pub folder: PathBuf,
     /// How the log is written.
     pub log: LogOptions,
+    /// Keeps decoded blocks; the tablets of a server share it.
+    pub cache: Arc<BlockCache>,
 }
 
 #[derive(Debug)]
@@ -58,8 +61,10 @@ impl Durability {
         tablet: &Tablet,
         seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
     ) -> Result<Self, LogError> {
-        let mut newest = Timestamp::MIN;
-        let each = |entry: &[u8]| {
+        let base = tablet.kept.lock().entry;
+        let mut newest = Timestamp(tablet.rows.read().last_commit);
+        let each = |number: u64, entry: &[u8]| {
+            tablet.replayed.store(number - 1, Ordering::Relaxed);
             let write = match Entry::decode(entry)? {
                 Entry::Write(write) => write,
                 Entry::Alteration(to) => {
@@ -74,16 +79,18 @@ impl Durability {
             }
             newest = write.timestamp;
             if let Some(request) = write.request {
+                tablet.answers.lock().note(request, &outcome);
                 seen(request, outcome);
             }
             Ok(())
         };
-        let Storage { backend, folder, log } = storage;
-        let log = log::recover(backend, folder, &tablet.options().id, *log, each)?;
+        let Storage { backend, folder, log, .. } = storage;
+        let log = log::recover(backend, folder, &tablet.options().id, *log, base, each)?;
+        let number = log.last_entry();
         Ok(Self {
             log,
             logged_before: AtomicU64::new(newest.next().0),
-            appended: Mutex::new(Appended { timestamp: newest, number: 0 }),
+            appended: Mutex::new(Appended { timestamp: newest, number }),
         })
     }
 
@@ -115,6 +122,22 @@ impl Durability {
         if self.log.commit(appended.number).is_ok() {
             self.logged_before.fetch_max(appended.timestamp.next().0, Ordering::AcqRel);
         }
+    }
+
+    /// The newest entry in the log's queue.
+    pub(crate) fn last_entry(&self) -> u64 {
+        self.appended.lock().number
+    }
+
+    /// Writes everything up to an entry; a new segment begins behind it, if nothing follows yet.
+    pub(crate) fn close_segment(&self, entry: u64) -> Result<(), LogError> {
+        self.log.commit(entry)?;
+        self.log.close_segment(entry)
+    }
+
+    /// The rows of all entries up to this one are in files.
+    pub(crate) fn forget_entries(&self, entry: u64) {
+        self.log.remove_until(entry);
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -162,11 +185,15 @@ impl Tablet {
         self.durability.as_ref().map_or(Ok(()), |durability| durability.log.sync_if_due(now))
     }
 
-    /// Syncs the log and ends writes: the tablet is to be closed or deleted.
+    /// Syncs the log and ends writes, flushes and compactions: the tablet is to be closed or deleted.
     ///
     /// # Errors
     /// What the system said: the last writes may be lost if the machine ends before it has written them out.
     pub fn close(&self) -> Result<(), LogError> {
+        // A flush or compaction is waited for.
+        let kept = self.kept.lock();
+        self.closed.store(true, Ordering::Release);
+        drop(kept);
         self.durability.as_ref().map_or(Ok(()), |durability| durability.log.close())
     }
 }

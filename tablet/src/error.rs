@@ -1,9 +1,10 @@
 //! Errors, one enum an operation.
 
 use schema::timestamp::ClockError;
-use schema::{PartitionError, PredicateError};
+use schema::{PartitionError, PredicateError, Timestamp};
 
 use crate::log::LogError;
+use crate::rowset::RowsetError;
 
 /// A tablet that cannot be opened as it is described.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -27,12 +28,19 @@ pub enum OpenError {
     /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// The flushed rows cannot be read.
+    #[error(transparent)]
+    Rowset(#[from] RowsetError),
 }
 
 impl OpenError {
     /// True if the system refused something that it may allow later; otherwise the description or a file is wrong.
     pub const fn is_retriable(&self) -> bool {
-        matches!(self, Self::Log(error) if error.is_retriable())
+        match self {
+            Self::Log(error) => error.is_retriable(),
+            Self::Rowset(error) => error.is_retriable(),
+            _ => false,
+        }
     }
 }
 
@@ -59,14 +67,17 @@ pub enum WriteError {
     /// way to the log all or nothing is there then.
     #[error("the tablet takes no writes: {0}")]
     Log(#[from] LogError),
+    /// A row that the batch is about cannot be read. The tablet takes no writes until it is opened again.
+    #[error("the tablet takes no writes: {0}")]
+    Rowset(#[from] RowsetError),
 }
 
 impl WriteError {
-    /// True once the tablet was opened again after [`WriteError::Log`], or the operations decoded again after
+    /// True once the tablet was opened again after [`WriteError::Log`] or [`WriteError::Rowset`], or the operations decoded again after
     /// [`WriteError::SchemaChanged`]; otherwise the same batch fails again. (After [`WriteError::RowNotInPartition`], look
     /// the row up anew.)
     pub const fn is_retriable(&self) -> bool {
-        matches!(self, Self::Log(_) | Self::SchemaChanged)
+        matches!(self, Self::Log(_) | Self::Rowset(_) | Self::SchemaChanged)
     }
 }
 
@@ -88,11 +99,24 @@ pub enum ScanError {
     /// The snapshot is further ahead than clocks may differ.
     #[error(transparent)]
     Clock(#[from] ClockError),
+    /// Rows that the snapshot showed have been dropped.
+    #[error(
+        "Snapshot timestamp is earlier than the ancient history mark: {snapshot}, rows are kept since {oldest}"
+    )]
+    TooOld {
+        /// What was asked for.
+        snapshot: Timestamp,
+        /// The first snapshot that is whole.
+        oldest: Timestamp,
+    },
+    /// The rows cannot be read.
+    #[error(transparent)]
+    Rowset(#[from] RowsetError),
 }
 
 impl ScanError {
-    /// Always false: the same scan fails again.
+    /// True if the system refused something that it may allow later; otherwise the same scan fails again.
     pub const fn is_retriable(&self) -> bool {
-        false
+        matches!(self, Self::Rowset(error) if error.is_retriable())
     }
 }

@@ -22,28 +22,35 @@
 //! shows what was written before T and not ended before T; once it was read, no later write gets a timestamp below T.
 //!
 //! With [`Tablet::open_in`] every write is in a log before it is acknowledged or seen, and what the log holds is there again
-//! when the tablet is opened the next time.
+//! when the tablet is opened the next time. [`Tablet::flush`] moves rows to files, sorted by key and mapped, so that their
+//! memory and log are free; [`Tablet::compact`] merges files and drops rows that no snapshot shows any more. Both run beside
+//! readers and writers; [`maintenance::next_work`] says which is due.
 //!
 //! A table may be altered ([`Tablet::alter`]): columns are known by their ids, and rows from before show the defaults of
 //! columns that they lack.
 //!
-//! Limits: 2^32 - 1 row versions, all in memory. Timestamps and `now_micros` are microseconds since the Unix epoch.
+//! Limits: 2^32 - 1 row versions between two flushes. Timestamps and `now_micros` are microseconds since the Unix epoch.
 //!
-//! What it is not: larger than memory (all rows live there, superseded versions too, and the log is kept whole),
-//! replicated, or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
+//! What it is not: replicated, or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
 #![forbid(unsafe_code)]
 
 mod alter;
+mod answers;
 pub mod backend;
 mod binary;
+mod compact;
 mod description;
 mod durability;
 mod error;
+mod flush;
 mod layer;
 mod log;
+pub mod maintenance;
+mod manifest;
 mod memory;
 mod read;
-#[allow(dead_code, unused_imports, reason = "the tablet's flush comes next")]
+mod restore;
+#[allow(dead_code, unused_imports, reason = "lookups of many keys at once come next")]
 mod rowset;
 mod scan;
 pub mod sealed;
@@ -54,6 +61,7 @@ mod write;
 pub use alter::{AlterError, Alteration};
 pub use durability::Storage;
 pub use error::{OpenError, ScanError, WriteError};
+pub use flush::MaintenanceError;
 pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};
 pub use rowset::{BlockCache, RowsetError};
 pub use scan::scanner::Scanner;

@@ -6,6 +6,7 @@ use schema::Timestamp;
 use crate::durability::Durability;
 use crate::scan::filter::Filter;
 use crate::scan::projection::Projection;
+use crate::scan::prune;
 use crate::scan::scanner::Scanner;
 use crate::shape;
 use crate::tablet::Rows;
@@ -18,13 +19,16 @@ impl Tablet {
     /// A column that is not there, a predicate that does not fit its column, or a snapshot too far ahead.
     pub fn scan(&self, spec: ScanSpec, now_micros: u64) -> Result<Scanner, ScanError> {
         let schema = spec.schema.clone().unwrap_or_else(|| self.schema());
-        if let Some(&index) = spec.projection.iter().find(|&&index| index >= schema.len()) {
+        let is_mark = |index: usize| index == ScanSpec::IS_DELETED && spec.since.is_some();
+        let mut projected = spec.projection.iter().copied().filter(|index| !is_mark(*index));
+        if let Some(index) = projected.find(|index| *index >= schema.len()) {
             return Err(ScanError::NoSuchColumn { index, columns: schema.len() });
         }
         let mut filter = Filter::new(&schema, &spec)?;
         let mut needed = vec![false; schema.len()];
         needed[..schema.key_columns()].fill(true);
-        spec.projection.iter().copied().chain(filter.columns()).for_each(|column| needed[column] = true);
+        let projected = spec.projection.iter().copied().filter(|index| !is_mark(*index));
+        projected.chain(filter.columns()).for_each(|column| needed[column] = true);
 
         if let Some(at) = spec.snapshot {
             // Under the lock: a batch that is appended later gets a later timestamp.
@@ -44,21 +48,24 @@ impl Tablet {
             let logged = self.durability.as_ref().map_or(u64::MAX, Durability::logged_before);
             let snapshot = wanted.min(logged);
             filter.snapshot = snapshot;
-            for layer in &rows.layers {
-                layer.view(
-                    snapshot,
-                    &Projection::new(&schema, layer.schema(), |column| needed[column]),
-                    &mut view,
-                );
+            if let Some(snapshot) = [spec.since, spec.snapshot].into_iter().flatten().min()
+                && snapshot < self.oldest()
+            {
+                return Err(ScanError::TooOld { snapshot, oldest: self.oldest() });
             }
-            rows.active.view(
-                snapshot,
-                &Projection::new(&schema, &rows.schema, |column| needed[column]),
-                &mut view,
-            );
+            for layer in &rows.layers {
+                let projection = Projection::new(&schema, |id| layer.position(id), |column| needed[column]);
+                layer.view(snapshot, spec.since.map(|since| since.0), projection, &mut view);
+            }
+            let stored = |id| rows.schema.index_of_id(id);
+            let projection = Projection::new(&schema, stored, |column| needed[column]);
+            rows.active.view(snapshot, &projection, &mut view);
+        }
+        if spec.since.is_none() {
+            view.retain(|part| prune::may_match(&schema, &spec, part));
         }
         let layouts = shape::layouts(&schema);
-        Ok(Scanner::new(schema, layouts, spec.projection, view, filter, spec.limit, spec.ordered))
+        Ok(Scanner::new(schema, layouts, &spec, view, filter))
     }
 
     /// A tail that has grown is made a chunk that readers share, unless a writer is at work.

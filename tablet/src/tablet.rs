@@ -1,24 +1,31 @@
 //! The tablet: its description, writes, scans and figures.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, RwLock};
 use schema::row_ops::{Alike, AlikeCells};
 use schema::{Cell, HybridClock, Ops, Partition, PartitionSchema, Schema, Timestamp};
 
+use crate::answers::Answers;
+use crate::backend::Memory;
 use crate::durability::{Durability, Storage};
+use crate::flush::{Files, Position};
 use crate::layer::{Layer, Layers};
+use crate::maintenance::Load;
+use crate::manifest::Manifest;
 use crate::memory::index::{KeyIndex, RowId};
 use crate::memory::rows::{MemRows, Source};
+use crate::rowset::{BlockCache, RowsetError};
 use crate::shape::Shape;
 use crate::write::outcome::WriteOutcome;
 use crate::write::plan::{Base, Plan, plan};
 use crate::write::request::RequestKey;
 use crate::write::summary::Summary;
-use crate::{OpenError, WriteError};
+use crate::{Alteration, OpenError, WriteError};
 
 /// What a tablet is.
 #[derive(Clone, Debug)]
@@ -56,6 +63,13 @@ struct Figures {
     live_rows: AtomicU64,
     row_bytes: AtomicUsize,
     index_bytes: AtomicUsize,
+    layer_bytes: AtomicUsize,
+    file_bytes: AtomicU64,
+    /// Of layers that are still in memory.
+    frozen_bytes: AtomicUsize,
+    rowsets: AtomicUsize,
+    /// The first write since the last flush, a timestamp; 0 for none.
+    unflushed_since: AtomicU64,
 }
 
 /// The rows of a tablet: those of the memrowset, which grows, and layers of older ones.
@@ -64,9 +78,9 @@ pub(crate) struct Rows {
     /// Of the memrowset.
     pub(crate) schema: Schema,
     pub(crate) active: MemRows,
-    /// Oldest first.
+    /// Oldest first. Changed only by who holds the index.
     pub(crate) layers: Vec<Arc<Layer>>,
-    live: u64,
+    pub(crate) live: u64,
     /// The timestamp of the newest batch.
     pub(crate) last_commit: u64,
 }
@@ -77,13 +91,24 @@ pub(crate) struct Rows {
 #[derive(Debug)]
 pub struct Tablet {
     /// Changed only by who holds the index.
-    shape: RwLock<Arc<Shape>>,
+    pub(crate) shape: RwLock<Arc<Shape>>,
     pub(crate) clock: Arc<HybridClock>,
     hasher: RandomState,
     /// Of the memrowset. Held while a batch is decided and appended.
     pub(crate) index: Mutex<KeyIndex>,
     pub(crate) rows: RwLock<Rows>,
     figures: Figures,
+    /// Snapshots before this time have lost rows.
+    oldest: AtomicU64,
+    /// A file that cannot be read, once that was noticed.
+    unreadable: OnceLock<RowsetError>,
+    pub(crate) answers: Mutex<Answers>,
+    pub(crate) files: Files,
+    /// What a start would find. Held by a flush or a compaction, one at a time.
+    pub(crate) kept: Mutex<Manifest>,
+    pub(crate) closed: AtomicBool,
+    /// The last entry of the log that was read, while it is.
+    pub(crate) replayed: AtomicU64,
     /// `None` for a tablet that lives in memory only.
     pub(crate) durability: Option<Durability>,
 }
@@ -94,6 +119,13 @@ impl Tablet {
     /// # Errors
     /// The description is wrong: no column ids, no key, an auto-incrementing column, or impossible partitions.
     pub fn open(options: TabletOptions, clock: Arc<HybridClock>) -> Result<Self, OpenError> {
+        let cache = Arc::new(BlockCache::new(CACHE_BYTES));
+        let files = Files { backend: Arc::new(Memory::new()), folder: PathBuf::new(), cache, lasting: false };
+        Self::new(options, clock, files)
+    }
+
+    fn new(options: TabletOptions, clock: Arc<HybridClock>, files: Files) -> Result<Self, OpenError> {
+        let kept = Mutex::new(Manifest::new(Alteration::of(&options)));
         let shape = Shape::new(options)?;
         let rows = Rows {
             schema: shape.schema().clone(),
@@ -109,22 +141,32 @@ impl Tablet {
             index: Mutex::new(KeyIndex::new()),
             rows: RwLock::new(rows),
             figures: Figures::default(),
+            oldest: AtomicU64::new(0),
+            unreadable: OnceLock::new(),
+            answers: Mutex::default(),
+            files,
+            kept,
+            closed: AtomicBool::new(false),
+            replayed: AtomicU64::new(0),
             durability: None,
         })
     }
 
-    /// Opens the tablet whose log is in `storage`, with all that the log holds; an empty folder is an empty tablet. Blocks
-    /// while it reads. `seen` is told of each write of a client that named its calls, in order.
+    /// Opens the tablet whose files are in `storage`, with all that they hold; an empty folder is an empty tablet. Blocks
+    /// while it reads. `seen` is told of the writes of clients that named their calls, as long as they may ask again.
     ///
     /// # Errors
-    /// As [`Tablet::open`], or a log that is corrupt or cannot be read.
+    /// As [`Tablet::open`], or files that are corrupt or cannot be read.
     pub fn open_in(
         storage: Storage,
         options: TabletOptions,
         clock: Arc<HybridClock>,
         seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
     ) -> Result<Self, OpenError> {
-        let mut tablet = Self::open(options, clock)?;
+        let Storage { backend, folder, cache, .. } = storage.clone();
+        let files = Files { backend, folder, cache, lasting: true };
+        let mut tablet = Self::new(options, clock, files)?;
+        tablet.restore(seen)?;
         tablet.durability = Some(Durability::recover(&storage, &tablet, seen)?);
         Ok(tablet)
     }
@@ -135,7 +177,8 @@ impl Tablet {
     /// physical time since the Unix epoch.
     ///
     /// # Errors
-    /// A row of another partition, a propagated timestamp too far ahead, a tablet that is full, or a log that takes no more.
+    /// A row of another partition, a propagated timestamp too far ahead, a tablet that is full, operations that were decoded
+    /// for another schema, or files that cannot be read or take no more.
     pub fn write(
         &self,
         ops: &Ops<'_>,
@@ -173,6 +216,9 @@ impl Tablet {
         if let Some(staged) = &staged {
             staged.check()?;
         }
+        if let Some(error) = self.unreadable.get() {
+            return Err(error.clone().into());
+        }
         if !Arc::ptr_eq(&shape, &self.shape()) {
             return Err(WriteError::SchemaChanged);
         }
@@ -184,11 +230,16 @@ impl Tablet {
             staged.append(timestamp, plan.errors.len())?;
         }
         self.publish(&mut rows, &index, ops, alike, &plan, timestamp);
-        drop((rows, index));
+        drop(rows);
+        let outcome = WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics };
+        if let (Some(request), Some(_)) = (request, &staged) {
+            self.answers.lock().note(request, &outcome);
+        }
+        drop(index);
         if let Some(staged) = staged {
             staged.commit()?;
         }
-        Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
+        Ok(outcome)
     }
 
     /// Does again what was done at `timestamp`, before the tablet is in use.
@@ -204,24 +255,31 @@ impl Tablet {
         Ok(WriteOutcome { timestamp, row_errors: plan.errors, metrics: plan.metrics })
     }
 
-    /// Moves rows out of the part of the memory that grows. Once tablets have files, this writes one.
-    ///
-    /// # Errors
-    /// None for now.
-    pub fn flush(&self) -> std::io::Result<()> {
-        let mut index = self.index.lock();
-        self.freeze(&mut self.rows.write(), &mut index, &self.shape());
-        Ok(())
-    }
-
     /// Figures of this moment. Waits for nobody: during a write they are those of before.
     pub fn statistics(&self) -> Statistics {
-        let Figures { live_rows, row_bytes, index_bytes } = &self.figures;
-        let memory_bytes = row_bytes.load(Ordering::Relaxed) + index_bytes.load(Ordering::Relaxed);
+        let Figures { live_rows, row_bytes, index_bytes, layer_bytes, file_bytes, .. } = &self.figures;
+        let memory = [row_bytes, index_bytes, layer_bytes];
+        let memory_bytes: usize = memory.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Statistics {
             live_rows: live_rows.load(Ordering::Relaxed),
             memory_bytes: memory_bytes as u64,
-            on_disk_bytes: self.durability.as_ref().map_or(0, Durability::bytes),
+            on_disk_bytes: file_bytes.load(Ordering::Relaxed)
+                + self.durability.as_ref().map_or(0, Durability::bytes),
+        }
+    }
+
+    /// Figures for [`next_work`](crate::maintenance::next_work), as cheap. When it was compacted is for the caller to know.
+    pub fn load(&self) -> Load {
+        let Figures { row_bytes, index_bytes, frozen_bytes, rowsets, unflushed_since, .. } = &self.figures;
+        let bytes: usize =
+            [row_bytes, index_bytes, frozen_bytes].map(|bytes| bytes.load(Ordering::Relaxed)).iter().sum();
+        let since = Timestamp(unflushed_since.load(Ordering::Relaxed));
+        Load {
+            unflushed_bytes: bytes as u64,
+            unflushed_since: (since > Timestamp::MIN).then(|| since.physical_micros()),
+            log_bytes: self.durability.as_ref().map_or(0, Durability::bytes),
+            rowsets: rowsets.load(Ordering::Relaxed),
+            compact_at: None,
         }
     }
 
@@ -247,7 +305,9 @@ impl Tablet {
             return Err(WriteError::Full);
         }
         let layers = Layers { schema: shape.schema(), layers: &rows.layers };
-        Ok(plan(&rows.active, layers, &shape.layouts, index, ops, summaries))
+        // The index may name rows then that are never appended.
+        let failed = |error: &RowsetError| drop(self.unreadable.set(error.clone()));
+        Ok(plan(&rows.active, layers, &shape.layouts, index, ops, summaries).inspect_err(failed)?)
     }
 
     /// Reads all operations once and, if wanted, checks that their rows belong here.
@@ -350,14 +410,65 @@ impl Tablet {
         }
         *live = *live + plan.inserted - plan.deleted;
         *last_commit = timestamp.0;
+        self.note_unflushed(timestamp);
         self.figures.live_rows.store(*live, Ordering::Relaxed);
         self.figures.index_bytes.store(index.bytes(), Ordering::Relaxed);
         self.note_bytes(rows);
     }
 
     pub(crate) fn note_bytes(&self, rows: &Rows) {
-        let layers: usize = rows.layers.iter().map(|layer| layer.bytes()).sum();
-        self.figures.row_bytes.store(rows.active.bytes() + layers, Ordering::Relaxed);
+        self.figures.row_bytes.store(rows.active.bytes(), Ordering::Relaxed);
+    }
+
+    /// There are rows since this time that no file holds.
+    pub(crate) fn note_unflushed(&self, since: Timestamp) {
+        if self.figures.unflushed_since.load(Ordering::Relaxed) == 0 {
+            self.figures.unflushed_since.store(since.0, Ordering::Relaxed);
+        }
+    }
+
+    /// To be called when the layers have changed.
+    pub(crate) fn note_layers(&self, rows: &Rows) {
+        let memory: usize = rows.layers.iter().map(|layer| layer.bytes()).sum();
+        let files: u64 =
+            rows.layers.iter().filter_map(|layer| layer.stored_rows()).map(|s| s.file.bytes()).sum();
+        let frozen = rows.layers.iter().filter(|layer| layer.stored_rows().is_none());
+        self.figures.frozen_bytes.store(frozen.map(|layer| layer.bytes()).sum(), Ordering::Relaxed);
+        self.figures
+            .rowsets
+            .store(rows.layers.iter().filter_map(|layer| layer.stored_rows()).count(), Ordering::Relaxed);
+        self.figures.layer_bytes.store(memory, Ordering::Relaxed);
+        self.figures.file_bytes.store(files, Ordering::Relaxed);
+        self.figures.live_rows.store(rows.live, Ordering::Relaxed);
+        self.note_bytes(rows);
+    }
+
+    /// Snapshots before this time have lost rows.
+    pub(crate) fn oldest(&self) -> Timestamp {
+        Timestamp(self.oldest.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn forget_before(&self, oldest: Timestamp) {
+        self.oldest.fetch_max(oldest.0, Ordering::AcqRel);
+    }
+
+    /// Where the history is now, for who holds the index.
+    pub(crate) fn position(&self) -> Position {
+        let time = Timestamp(self.rows.read().last_commit);
+        let mut answers = self.answers.lock();
+        answers.expire(time);
+        let replayed = || self.replayed.load(Ordering::Relaxed);
+        let entry = self.durability.as_ref().map_or_else(replayed, Durability::last_entry);
+        Position { entry, time, about: self.options(), answers: answers.encode() }
+    }
+
+    /// Makes the memrowset a layer, if it has rows.
+    pub(crate) fn freeze_now(&self) -> Position {
+        let mut index = self.index.lock();
+        let position = self.position();
+        self.freeze(&mut self.rows.write(), &mut index, &self.shape(), position.clone());
+        self.figures.unflushed_since.store(0, Ordering::Relaxed);
+        position
     }
 
     pub(crate) fn shape(&self) -> Arc<Shape> {
@@ -365,24 +476,27 @@ impl Tablet {
     }
 
     /// Starts a memrowset of another shape.
-    pub(crate) fn reshape(&self, index: &mut KeyIndex, next: Shape) {
+    pub(crate) fn reshape(&self, index: &mut KeyIndex, next: Shape, before: Position) {
         let mut rows = self.rows.write();
-        self.freeze(&mut rows, index, &next);
+        self.freeze(&mut rows, index, &next, before);
         *self.shape.write() = Arc::new(next);
     }
 
     /// Makes the memrowset a layer and starts one of this shape.
-    fn freeze(&self, rows: &mut Rows, index: &mut KeyIndex, next: &Shape) {
+    fn freeze(&self, rows: &mut Rows, index: &mut KeyIndex, next: &Shape, before: Position) {
         let active = std::mem::replace(&mut rows.active, MemRows::new(Arc::clone(&next.layouts)));
         let index = std::mem::replace(index, KeyIndex::new());
         let schema = std::mem::replace(&mut rows.schema, next.schema().clone());
         if active.next_row() > 0 {
-            rows.layers.push(Arc::new(Layer::frozen(schema, active, index)));
+            rows.layers.push(Arc::new(Layer::frozen(schema, active, index, before)));
         }
         self.figures.index_bytes.store(0, Ordering::Relaxed);
-        self.note_bytes(rows);
+        self.note_layers(rows);
     }
 }
+
+/// For the packed columns of a tablet in memory.
+const CACHE_BYTES: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {

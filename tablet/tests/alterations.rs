@@ -5,7 +5,7 @@ mod common;
 use common::storage::{content, reopen, row, table};
 use common::{NOW, batch, open, rows_of};
 use schema::row_ops::{Decoder, Encoder};
-use schema::{Column, ColumnId, DataType, OpKind, PartialRow, Predicate, Schema, Value};
+use schema::{Column, ColumnId, DataType, OpKind, PartialRow, Predicate, Schema, Timestamp, Value};
 use tablet::backend::{Fault, Faulty, Memory};
 use tablet::{AlterError, Alteration, ScanSpec, SyncPolicy, Tablet, WriteError};
 
@@ -112,6 +112,29 @@ fn rows_from_before_show_defaults_and_are_found_by_writes() {
         rows(&tablet, ScanSpec { projection: vec![4], limit: Some(1), ..Default::default() }),
         [[text("new")]]
     );
+}
+
+#[test]
+fn rows_of_several_schemas_are_flushed_merged_and_found_again() {
+    let memory = Memory::new();
+    let tablet = reopen(memory.clone(), SyncPolicy::Always).unwrap();
+    filled(&tablet);
+    let expected = changed(&tablet);
+    let is_as_it_was = |tablet: &Tablet| {
+        assert_eq!(all(tablet), expected);
+        assert_eq!(all(&reopen(memory.after_kill(), SyncPolicy::Always).unwrap()), expected);
+    };
+    is_as_it_was(&tablet);
+    tablet.flush(Timestamp::MIN).unwrap();
+    is_as_it_was(&tablet);
+    for _ in 0..3 {
+        let again = set(&tablet.schema(), OpKind::Update, 4, &[("n", Value::String("four".into()))]);
+        batch(&tablet, &[again]).unwrap();
+        tablet.flush(Timestamp::MIN).unwrap();
+    }
+    is_as_it_was(&tablet);
+    assert!(tablet.compact(Timestamp::MIN).unwrap());
+    is_as_it_was(&tablet);
 }
 
 #[test]

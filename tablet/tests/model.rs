@@ -38,6 +38,22 @@ impl Model {
         self.versions.iter().filter_map(|(key, versions)| Some((*key, seen(versions)?))).collect()
     }
 
+    /// What a scan of changes shows: rows as they are at the end, or as they were last, and whether they are gone.
+    fn changes(&self, since: Timestamp, until: Timestamp) -> Vec<(Vec<Option<Value>>, bool)> {
+        let change = |(key, versions): (&Key, &Vec<(Timestamp, Option<Cells>)>)| {
+            let seen =
+                |snapshot| versions.iter().rev().find(|(at, _)| *at < snapshot).and_then(|(_, row)| *row);
+            let touched = versions.iter().any(|(at, _)| (since..until).contains(at));
+            let last = versions.iter().rev().filter(|(at, _)| *at < until).find_map(|(_, row)| *row);
+            match (touched, seen(since), seen(until)) {
+                (true, _, Some(row)) => Some((expected_row((key, &row)), false)),
+                (true, Some(_), None) => Some((expected_row((key, &last?)), true)),
+                _ => None,
+            }
+        };
+        self.versions.iter().filter_map(change).collect()
+    }
+
     fn apply(&mut self, op: &Operation, at: Timestamp) -> Result<(), &'static str> {
         let before = self.live(op.key);
         let [a, d, im] = op.cells;
@@ -134,6 +150,23 @@ fn operation() -> impl Strategy<Value = Operation> {
     )
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Upkeep {
+    None,
+    Flush,
+    Compaction,
+}
+
+fn upkeep() -> impl Strategy<Value = Upkeep> {
+    proptest::sample::select(vec![
+        Upkeep::None,
+        Upkeep::None,
+        Upkeep::Flush,
+        Upkeep::Flush,
+        Upkeep::Compaction,
+    ])
+}
+
 /// Reads the whole scan in blocks of the given size.
 fn read(tablet: &Tablet, spec: ScanSpec, max_bytes: usize) -> Vec<Vec<Option<Value>>> {
     let projection = tablet.schema().project(&spec.projection).unwrap();
@@ -144,6 +177,28 @@ fn read(tablet: &Tablet, spec: ScanSpec, max_bytes: usize) -> Vec<Vec<Option<Val
         rows.extend(rows_of(&projection, &block));
     }
     assert!(!scanner.has_more());
+    rows
+}
+
+fn changes(
+    tablet: &Tablet,
+    since: Timestamp,
+    until: Timestamp,
+    max_bytes: usize,
+) -> Vec<(Vec<Option<Value>>, bool)> {
+    let spec = ScanSpec {
+        projection: vec![0, 1, 2, 3, 4, ScanSpec::IS_DELETED],
+        since: Some(since),
+        snapshot: Some(until),
+        ..ScanSpec::default()
+    };
+    let projection = tablet.schema().project(&[0, 1, 2, 3, 4]).unwrap();
+    let mut scanner = tablet.scan(spec, NOW).unwrap();
+    let mut rows = Vec::new();
+    while let Some(mut block) = scanner.next_block(max_bytes).unwrap() {
+        let gone = block.columns.pop().unwrap().data;
+        rows.extend(rows_of(&projection, &block).into_iter().zip(gone.iter().map(|gone| *gone == 1)));
+    }
     rows
 }
 
@@ -158,7 +213,7 @@ proptest! {
     #[test]
     fn every_snapshot_shows_what_the_model_says(
         batches in proptest::collection::vec(
-            (proptest::collection::vec(operation(), 0..30), proptest::bool::weighted(0.2)), 1..12),
+            (proptest::collection::vec(operation(), 0..30), upkeep()), 1..12),
         bound in (-2..3i8, 0..5u8),
         value in -3..3i32,
         limit in 0..20u64,
@@ -168,7 +223,7 @@ proptest! {
         let schema = tablet.schema();
         let mut model = Model::default();
         let mut snapshots = vec![Timestamp(0), Timestamp::new(NOW, 0)];
-        for (ops, flush) in &batches {
+        for (ops, upkeep) in &batches {
             let rows: Vec<_> = ops.iter().map(|op| (op.kind, row(&schema, op))).collect();
             let outcome = batch(&tablet, &rows).unwrap();
             let mut errors = Vec::new();
@@ -187,8 +242,11 @@ proptest! {
             prop_assert_eq!(got, errors);
             snapshots.push(outcome.timestamp);
             snapshots.push(outcome.timestamp.next());
-            if *flush {
-                tablet.flush().unwrap();
+            if *upkeep != Upkeep::None {
+                tablet.flush(Timestamp::MIN).unwrap();
+            }
+            if *upkeep == Upkeep::Compaction {
+                tablet.compact(Timestamp::MIN).unwrap();
             }
         }
         let newest = model.at(Timestamp::MAX);
@@ -198,6 +256,10 @@ proptest! {
         let newest_rows: Vec<_> = newest.iter().map(expected_row).collect();
         let spec = ScanSpec { projection: all.clone(), ..ScanSpec::default() };
         prop_assert_eq!(sorted(read(&tablet, spec, max_bytes)), sorted(newest_rows));
+
+        let ends = [bound.1, limit as u8].map(|pick| snapshots[usize::from(pick) % snapshots.len()]);
+        let (since, until) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        prop_assert_eq!(changes(&tablet, since, until, max_bytes), model.changes(since, until));
 
         for snapshot in snapshots {
             let shown = model.at(snapshot);

@@ -23,6 +23,7 @@
 mod commit_wait;
 mod fault;
 mod heartbeat;
+mod maintenance;
 mod memory;
 mod node;
 mod options;

@@ -29,6 +29,11 @@ impl MemoryLimit {
         Self { hard_bytes, soft_percentage, used: AtomicU64::new(0) }
     }
 
+    /// Beyond this rows should go to files.
+    pub(crate) fn pressure_bytes(&self, percent: u64) -> u64 {
+        self.hard_bytes / 100 * percent.min(self.soft_percentage)
+    }
+
     /// What the tablets take now.
     pub(crate) fn update(&self, used_bytes: u64) {
         self.used.store(used_bytes, Ordering::Relaxed);

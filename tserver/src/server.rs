@@ -55,7 +55,10 @@ impl TabletServer {
             identity: options.identity.clone(),
             clock: clock.clone(),
             tablets: Tablets::new(),
-            store: folder.map(|folder| TabletStore::new(folder, durability::log_options(&options.flags))),
+            store: folder.map(|folder| {
+                let cache_bytes = options.flags.count("block_cache_capacity_mb") << 20;
+                TabletStore::new(folder, durability::log_options(&options.flags), cache_bytes)
+            }),
             scanners: Scanners::new(),
             shared: SharedBlocks::new((options.flags.count("block_cache_capacity_mb") as u64) << 20),
             memory: MemoryLimit::from_flags(&options.flags),

@@ -1,4 +1,4 @@
-//! The tablets of a server on disk: a folder each, with what the tablet is and its log. tablet/FORMAT.md draws them.
+//! The tablets of a server on disk: a folder each, with what the tablet is, its log and its rows. tablet/FORMAT.md draws them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use server_base::StartError;
 use server_base::data_folder::DataFolder;
 use tablet::backend::Backend;
 use tablet::sealed::{self, Kind, SealedError};
-use tablet::{LogOptions, OpenError, RequestKey, Storage, Tablet, TabletOptions, WriteOutcome};
+use tablet::{BlockCache, LogOptions, OpenError, RequestKey, Storage, Tablet, TabletOptions, WriteOutcome};
 
 /// Where tablets are kept.
 #[derive(Debug)]
 pub(crate) struct TabletStore {
     folder: DataFolder,
     log: LogOptions,
+    cache: Arc<BlockCache>,
 }
 
 /// A tablet that was found at the start.
@@ -48,8 +49,9 @@ impl From<StoreError> for StartError {
 pub(crate) const TABLETS: &str = "tablets";
 
 impl TabletStore {
-    pub(crate) fn new(folder: DataFolder, log: LogOptions) -> Self {
-        Self { folder, log }
+    /// `cache_bytes` is for decoded blocks.
+    pub(crate) fn new(folder: DataFolder, log: LogOptions, cache_bytes: usize) -> Self {
+        Self { folder, log, cache: Arc::new(BlockCache::new(cache_bytes)) }
     }
 
     fn backend(&self) -> &dyn Backend {
@@ -90,7 +92,7 @@ impl TabletStore {
     pub(crate) fn create(&self, id: &str, request: &CreateTabletRequestPb) -> Result<(), StoreError> {
         let (draft, place, tablets) =
             (Path::new(TABLETS).join(format!("{id}{NEW}")), folder(id), Path::new(TABLETS));
-        let log = draft.join(LOG);
+        let log = draft.join(DATA);
         // One that failed before, while the server ran.
         let _ = self.backend().remove_folder(&draft);
         self.backend().create_folder(&log).map_err(failed("create", &log))?;
@@ -109,7 +111,8 @@ impl TabletStore {
         seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
     ) -> Result<Tablet, OpenError> {
         let backend = Arc::clone(self.folder.backend());
-        let storage = Storage { backend, folder: folder(&about.id).join(LOG), log: self.log };
+        let folder = folder(&about.id).join(DATA);
+        let storage = Storage { backend, folder, log: self.log, cache: Arc::clone(&self.cache) };
         Tablet::open_in(storage, about, Arc::clone(clock), seen)
     }
 
@@ -127,12 +130,12 @@ impl TabletStore {
     pub(crate) fn tombstone(&self, id: &str) -> Result<(), StoreError> {
         let (request, _) = self.about(id)?;
         write_about(self.backend(), &folder(id), &request, true)?;
-        self.clear_log(id)
+        self.clear_rows(id)
     }
 
-    /// Removes the log of a tombstone.
-    pub(crate) fn clear_log(&self, id: &str) -> Result<(), StoreError> {
-        let log = folder(id).join(LOG);
+    /// Removes the rows of a tombstone.
+    pub(crate) fn clear_rows(&self, id: &str) -> Result<(), StoreError> {
+        let log = folder(id).join(DATA);
         match self.backend().remove_folder(&log) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             done => done.map_err(failed("remove", &log)),
@@ -167,6 +170,6 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> S
 
 const KIND: Kind = Kind { magic: *b"NYALATAB", version: 1 };
 const ABOUT: &str = "tablet";
-const LOG: &str = "log";
+const DATA: &str = "data";
 const NEW: &str = ".new";
 const GONE: &str = ".gone";

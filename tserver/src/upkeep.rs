@@ -1,4 +1,5 @@
-//! Threads of a server whose tablets are on disk: those that open them at the start, and one that syncs their logs.
+//! Threads of a server whose tablets are on disk: those that open them at the start, one that syncs their logs, and the one
+//! of maintenance.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,6 +15,7 @@ use schema::{Partition, PartitionSchema, Schema};
 use server_base::{StartError, physical_micros};
 use tablet::{RequestKey, SyncPolicy, TabletOptions, WriteOutcome};
 
+use crate::maintenance;
 use crate::node::SharedNode;
 use crate::replicas;
 use crate::storage::{Found, TabletStore};
@@ -25,7 +27,8 @@ use crate::write_path;
 pub(crate) struct Upkeep {
     /// Tablets that are still to be opened.
     waiting: Arc<Mutex<VecDeque<TabletOptions>>>,
-    stop: Option<mpsc::Sender<()>>,
+    /// Closed to end those that wait.
+    stop: Vec<mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -44,7 +47,7 @@ pub(crate) fn find(node: &SharedNode, store: &TabletStore) -> Result<Vec<TabletO
             }
             Ok(((about, config), true)) => {
                 // The end of the last process may have come before this.
-                store.clear_log(&about.id)?;
+                store.clear_rows(&about.id)?;
                 Replica { about, config, state: State::Tombstone }
             }
             Err(problem) => {
@@ -59,14 +62,15 @@ pub(crate) fn find(node: &SharedNode, store: &TabletStore) -> Result<Vec<TabletO
 }
 
 impl Upkeep {
-    /// Opens tablets, as many at a time as there are processors, and syncs logs if that is to be done at intervals.
+    /// Opens tablets, as many at a time as there are processors, maintains them, and syncs logs if that is to be done at
+    /// intervals.
     pub(crate) fn start(
         node: &SharedNode,
         to_open: Vec<TabletOptions>,
         answers: &Answers,
     ) -> io::Result<Self> {
         let waiting = Arc::new(Mutex::new(VecDeque::from(to_open)));
-        let mut upkeep = Self { waiting, stop: None, threads: Vec::new() };
+        let mut upkeep = Self { waiting, stop: Vec::new(), threads: Vec::new() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         for _ in 0..processors.min(upkeep.waiting.lock().len()) {
             let (node, waiting) = (SharedNode::clone(node), Arc::clone(&upkeep.waiting));
@@ -80,19 +84,28 @@ impl Upkeep {
             upkeep.threads.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
         }
         if let Some(SyncPolicy::Interval(interval)) = node.store.as_ref().map(TabletStore::sync_policy) {
-            let (stop, stopped) = mpsc::channel();
+            let stopped = upkeep.stop_signal();
             let node = SharedNode::clone(node);
             let run = move || sync_logs(&node, interval, &stopped);
             upkeep.threads.push(std::thread::Builder::new().name("sync-logs".to_owned()).spawn(run)?);
-            upkeep.stop = Some(stop);
+        }
+        if node.store.is_some() {
+            let stopped = upkeep.stop_signal();
+            upkeep.threads.push(maintenance::start(node, stopped)?);
         }
         Ok(upkeep)
+    }
+
+    fn stop_signal(&mut self) -> mpsc::Receiver<()> {
+        let (stop, stopped) = mpsc::channel();
+        self.stop.push(stop);
+        stopped
     }
 
     /// Ends the threads; a tablet that is being opened is opened first.
     pub(crate) fn stop(&mut self) {
         self.waiting.lock().clear();
-        drop(self.stop.take());
+        self.stop.clear();
         for thread in self.threads.drain(..) {
             // It only ends early by a panic, which its own message tells of.
             let _ = thread.join();

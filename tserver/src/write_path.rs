@@ -11,9 +11,10 @@ use rpc_core::RequestId;
 use schema::row_ops::{Decoder, RowOpError};
 use schema::{Schema, Timestamp};
 use server_base::physical_micros;
-use tablet::{RequestKey, RowError, RowErrorKind, WriteError, WriteMetrics, WriteOutcome};
+use tablet::{RequestKey, RowError, RowErrorKind, RowsetError, WriteError, WriteMetrics, WriteOutcome};
 
 use crate::fault::{Fault, status};
+use crate::maintenance;
 use crate::node::Node;
 
 /// Applies a request. A fault means that nothing was written. The answer is to be given at the time beside it, if there is one.
@@ -49,7 +50,12 @@ pub(crate) fn write(
         match tablet.write_for(key, &ops, propagated, physical_micros()) {
             // The table was altered meanwhile.
             Err(WriteError::SchemaChanged) => {}
-            written => break written.map_err(refused)?,
+            written => {
+                if let Err(WriteError::Rowset(damage @ RowsetError::Corrupt { .. })) = &written {
+                    maintenance::fail(node, replica.id(), damage);
+                }
+                break written.map_err(refused)?;
+            }
         }
     };
 
@@ -92,7 +98,7 @@ fn refused(error: WriteError) -> Fault {
     let status = match &error {
         WriteError::RowNotInPartition { .. } => ErrorCode::NotFound,
         WriteError::Full => ErrorCode::IllegalState,
-        WriteError::Log(_) => ErrorCode::IoError,
+        WriteError::Log(_) | WriteError::Rowset(_) => ErrorCode::IoError,
         _ => ErrorCode::InvalidArgument,
     };
     Fault::new(Code::UnknownError, status, error.to_string())

@@ -21,7 +21,14 @@ use tserver::{StartError, TabletServer, TserverOptions};
 const OTHER: &str = "ffffffffffffffffffffffffffffffff";
 
 fn start(folder: &Path) -> Rig {
-    let rig = Rig::new(&[&format!("--fs_wal_dir={}", folder.display()), "--log_force_fsync_all"]);
+    start_with(folder, &[])
+}
+
+fn start_with(folder: &Path, flags: &[&str]) -> Rig {
+    let folder = format!("--fs_wal_dir={}", folder.display());
+    let mut all = vec![folder.as_str(), "--log_force_fsync_all"];
+    all.extend(flags);
+    let rig = Rig::new(&all);
     let deadline = Instant::now() + Duration::from_secs(20);
     while states(&rig).iter().any(|(_, state, _)| *state == TabletStatePb::Bootstrapping) {
         assert!(Instant::now() < deadline, "{:?}", states(&rig));
@@ -70,7 +77,7 @@ fn rows(schema: &Schema, keys: std::ops::Range<i32>) -> Vec<PartialRow> {
 }
 
 fn first_segment(folder: &Path) -> PathBuf {
-    folder.join("tablets").join(TABLET).join("log/0000000000000001.log")
+    folder.join("tablets").join(TABLET).join("data/0000000000000001.log")
 }
 
 #[test]
@@ -114,7 +121,7 @@ fn deleted_tablets_leave_no_files_and_tombstones_stay() {
     let left: Vec<_> =
         fs::read_dir(folder.path().join("tablets")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, [OTHER]);
-    assert!(!folder.path().join("tablets").join(OTHER).join("log").exists());
+    assert!(!folder.path().join("tablets").join(OTHER).join("data").exists());
     drop(rig);
     let rig = start(folder.path());
     let [(id, state, _)] = &states(&rig)[..] else { panic!("{:?}", states(&rig)) };
@@ -138,7 +145,7 @@ fn what_the_end_of_a_process_cut_off_is_finished() {
     drop(rig);
     let tablets = folder.path().join("tablets");
     fs::rename(tablets.join(OTHER), tablets.join(format!("{OTHER}.gone"))).unwrap();
-    fs::create_dir_all(tablets.join("0f.new/log")).unwrap();
+    fs::create_dir_all(tablets.join("0f.new/data")).unwrap();
     let segment = first_segment(folder.path());
     let mut bytes = fs::read(&segment).unwrap();
     bytes.extend_from_slice(&[9; 33]);
@@ -187,6 +194,51 @@ fn a_damaged_tablet_is_failed_by_name_and_the_others_go_on() {
     let (_, state, status) = &states(&rig)[0];
     assert_eq!(*state, TabletStatePb::Failed);
     assert!(status.contains("tablet is corrupt"), "{status}");
+}
+
+#[test]
+fn rows_go_to_files_by_themselves_and_a_damaged_block_fails_its_tablet_alone() {
+    let (folder, schema) = (tempfile::tempdir().unwrap(), table());
+    let always = ["--flush_threshold_secs=0", "--maintenance_manager_polling_interval_ms=5"];
+    let rig = start_with(folder.path(), &always);
+    rig.create(&schema);
+    create_other(&rig, &schema);
+    rig.insert(&schema, &rows(&schema, 0..1000));
+    let data = folder.path().join("tablets").join(TABLET).join("data");
+    let manifest = data.join("manifest");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !manifest.exists() {
+        assert!(Instant::now() < deadline, "nothing was flushed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    rig.insert(&schema, &rows(&schema, 1000..1010));
+    drop(rig);
+    let rig = start(folder.path());
+    assert_eq!(count(&rig, &schema), 1010);
+    drop(rig);
+    let keys: Vec<u8> = (500..510_i32).flat_map(i32::to_le_bytes).collect();
+    let mut damaged = 0;
+    for entry in fs::read_dir(data.join("rowsets")).unwrap() {
+        let arrow = entry.unwrap().path().join("data.arrow");
+        let mut bytes = fs::read(&arrow).unwrap_or_default();
+        if let Some(at) = bytes.windows(keys.len()).position(|window| window == keys) {
+            bytes[at] ^= 1;
+            fs::write(&arrow, &bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    assert_eq!(damaged, 1);
+    let rig = start(folder.path());
+    let (response, _) = rig.open(scan_request(&schema), 1 << 20);
+    let error = response.error.unwrap();
+    assert_eq!((error.code(), error.status.code()), (Code::TabletFailed, ErrorCode::IllegalState));
+    let mut found = states(&rig);
+    found.sort();
+    let [(id, state, status), (_, other, _)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((id.as_str(), *state, *other), (TABLET, TabletStatePb::Failed, TabletStatePb::Running));
+    assert!(status.contains("data.arrow is corrupt at offset"), "{status}");
+    let again = rig.open(scan_request(&schema), 1 << 20).0.error.unwrap();
+    assert_eq!(again.code(), Code::TabletFailed);
 }
 
 #[test]

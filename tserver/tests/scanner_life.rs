@@ -8,10 +8,10 @@ use common::{Rig, row, scan_request, table};
 use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::tserver::{ScanRequestPb, ScanResponsePb, ScannerKeepAliveRequestPb};
-use proto::kudu::{OrderMode, ReadMode};
+use proto::kudu::{ColumnSchemaPb, DataType, OrderMode, ReadMode};
 use proto::methods::tablet_server_service::{Scan, ScannerKeepAlive};
 use rpc_core::RpcErrorCode;
-use schema::{Schema, key};
+use schema::{OpKind, PartialRow, Schema, key};
 
 fn filled(flags: &[&str], rows: i32) -> (Rig, Schema) {
     let (rig, schema) = (Rig::new(flags), table());
@@ -23,6 +23,34 @@ fn filled(flags: &[&str], rows: i32) -> (Rig, Schema) {
 fn refusal(response: &ScanResponsePb) -> (Code, ErrorCode) {
     let error = response.error.as_ref().expect("a refusal");
     (error.code(), error.status.code())
+}
+
+#[test]
+fn changes_between_two_snapshots_tell_what_came_and_what_went() {
+    let (rig, schema) = (Rig::new(&[]), table());
+    rig.create(&schema);
+    let start = rig.insert(&schema, &[row(&schema, 1), row(&schema, 2)]);
+    let mut gone = PartialRow::new(&schema);
+    gone.set_at(0, 1).unwrap();
+    let end = rig.write(&schema, &[(OpKind::Delete, gone), (OpKind::Insert, row(&schema, 3))]).timestamp;
+    let mut request = scan_request(&schema);
+    let mut mark = ColumnSchemaPb { name: "gone".into(), ..request.projected_columns[0].clone() };
+    mark.set_type(DataType::IsDeleted);
+    request.projected_columns.push(mark);
+    request.read_mode = Some(ReadMode::ReadAtSnapshot.into());
+    request.snap_start_timestamp = Some(start + 1);
+    request.snap_timestamp = end.map(|end| end + 1);
+    let (response, _) = rig.open(request.clone(), 1 << 20);
+    assert_eq!(refusal(&response), (Code::InvalidScanSpec, ErrorCode::InvalidArgument), "it has no order");
+    request.order_mode = Some(OrderMode::Ordered.into());
+    let (response, sidecars) = rig.open(request.clone(), 1 << 20);
+    assert_eq!((&response.error, rows(&response)), (&None, 2));
+    // A key of 4 bytes, a string's place of 16, the mark, and a bitmap of NULLs.
+    let told: Vec<(u8, u8)> = sidecars[0].chunks(22).map(|row| (row[0], row[20])).collect();
+    assert_eq!(told, [(1, 1), (3, 0)]);
+    request.snap_start_timestamp = end.map(|end| end + 2);
+    let (response, _) = rig.open(request, 1 << 20);
+    assert_eq!(refusal(&response), (Code::InvalidSnapshot, ErrorCode::InvalidArgument));
 }
 
 fn rows(response: &ScanResponsePb) -> i32 {

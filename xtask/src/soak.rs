@@ -45,6 +45,9 @@ impl Soak {
             .data_dir(&folder)
             .tservers(self.tservers)
             .tserver_flag("--log_force_fsync_all")
+            // Flushes and compactions all the time.
+            .tserver_flag("--flush_threshold_secs=0")
+            .tserver_flag("--maintenance_manager_polling_interval_ms=20")
             .master_flag("--log_force_fsync_all")
             .start_blocking()?;
         let start = Instant::now();

@@ -243,8 +243,9 @@ mod tests {
 
     fn open_by(memory: &Memory, clock: &Arc<HybridClock>) -> (Store, Vec<Entry>) {
         let log = LogOptions { sync: SyncPolicy::Always, ..LogOptions::default() };
+        let cache = Arc::new(tablet::BlockCache::new(0));
         Store::open(
-            Storage { backend: Arc::new(memory.clone()), folder: PathBuf::new(), log },
+            Storage { backend: Arc::new(memory.clone()), folder: PathBuf::new(), log, cache },
             Arc::clone(clock),
         )
         .unwrap()

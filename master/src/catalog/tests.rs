@@ -186,7 +186,12 @@ fn a_change_that_the_disk_refuses_does_not_happen() {
     use tablet::backend::{Fault as DiskFault, Faulty, Memory};
     // The id of the cluster takes the first three operations: file, header, record.
     let backend = std::sync::Arc::new(Faulty::new(Memory::new(), 4, DiskFault::Death));
-    let storage = tablet::Storage { backend, folder: "".into(), log: tablet::LogOptions::default() };
+    let storage = tablet::Storage {
+        backend,
+        folder: "".into(),
+        log: tablet::LogOptions::default(),
+        cache: Arc::new(tablet::BlockCache::new(0)),
+    };
     let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
     let now = Instant::now();
     let random = fastrand::Rng::with_seed(7);
@@ -312,6 +317,7 @@ fn maintenance_outlives_the_master() {
             backend: std::sync::Arc::new(memory.clone()),
             folder: std::path::PathBuf::new(),
             log: tablet::LogOptions::default(),
+            cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
         };
         let store = Store::open(storage, std::sync::Arc::default()).unwrap();
         let random = fastrand::Rng::with_seed(7);

@@ -40,7 +40,16 @@ pub(super) struct Place {
     pub(super) owner: String,
     pub(super) next_segment: u64,
     pub(super) next_entry: u64,
-    /// Of the segments that are there.
+    /// The segments that are there, none of them open.
+    pub(super) closed: VecDeque<Closed>,
+}
+
+/// A segment that takes no more entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closed {
+    pub(super) number: u64,
+    /// Its first entry.
+    pub(super) first: u64,
     pub(super) bytes: u64,
 }
 
@@ -58,6 +67,9 @@ struct Segments {
 struct Open {
     file: Box<dyn Append>,
     path: PathBuf,
+    number: u64,
+    /// Its first entry.
+    first: u64,
     salt: u32,
     bytes: u64,
 }
@@ -71,7 +83,7 @@ impl Log {
             writing: false,
             failed: None,
         };
-        let bytes = AtomicU64::new(place.bytes);
+        let bytes = AtomicU64::new(place.closed.iter().map(|segment| segment.bytes).sum());
         let file = Segments { place, options, open: None, unsynced_since: None, folder_unsynced: false };
         Self { queue: Mutex::new(queue), changed: Condvar::new(), file: Mutex::new(file), bytes }
     }
@@ -144,6 +156,44 @@ impl Log {
         if failed { Ok(()) } else { self.file.lock().sync() }
     }
 
+    /// The number of the newest entry; 0 if there was none.
+    pub(crate) fn last_entry(&self) -> u64 {
+        self.queue.lock().next - 1
+    }
+
+    /// Ends the segment whose last entry this is, if there is one: it can be removed as a whole then.
+    pub(crate) fn close_segment(&self, entry: u64) -> Result<(), LogError> {
+        let mut file = self.file.lock();
+        if self.queue.lock().written == entry + 1 && file.open.is_some() {
+            let closed = file.close_segment();
+            drop(file);
+            closed.inspect_err(|error| self.queue.lock().fail(error.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Removes segments whose entries are all up to this one, but for the newest segment. What cannot be removed now is
+    /// tried again the next time.
+    pub(crate) fn remove_until(&self, entry: u64) {
+        let mut file = self.file.lock();
+        while let Some(&oldest) = file.place.closed.front() {
+            let next = file.place.closed.get(1).map(|next| next.first);
+            if next.or(file.open.as_ref().map(|open| open.first)).is_none_or(|first| first > entry + 1) {
+                return;
+            }
+            let (path, bytes) = (file.place.folder.join(segment::name(oldest.number)), oldest.bytes);
+            match file.place.backend.remove(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::warn!(file = %path.display(), %error, "a log segment that is not needed any more was not removed");
+                    return;
+                }
+                _ => {}
+            }
+            file.place.closed.pop_front();
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -194,9 +244,7 @@ impl Segments {
 
     /// Starts the next segment; 0, the bytes that were in it before.
     fn roll(&mut self, first: u64) -> Result<u64, LogError> {
-        if self.options.sync != SyncPolicy::System {
-            self.sync()?;
-        }
+        self.close_segment()?;
         let number = self.place.next_segment;
         let path = self.place.folder.join(segment::name(number));
         let mut file = self.place.backend.create(&path).map_err(LogError::io("create", &path))?;
@@ -204,8 +252,20 @@ impl Segments {
         file.append(&[&header.encode()]).map_err(LogError::io("write to", &path))?;
         self.place.next_segment += 1;
         self.folder_unsynced = true;
-        self.open = Some(Open { file, path, salt: header.salt, bytes: HEADER as u64 });
+        self.open = Some(Open { file, path, number, first, salt: header.salt, bytes: HEADER as u64 });
         Ok(0)
+    }
+
+    /// The next entry begins another segment.
+    fn close_segment(&mut self) -> Result<(), LogError> {
+        if self.options.sync != SyncPolicy::System {
+            self.sync()?;
+        }
+        if let Some(Open { number, first, bytes, .. }) = self.open.take() {
+            self.place.closed.push_back(Closed { number, first, bytes });
+        }
+        self.unsynced_since = None;
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<(), LogError> {
@@ -235,16 +295,16 @@ mod tests {
 
     fn log(backend: &Arc<dyn Backend>, sync: SyncPolicy) -> Log {
         let options = LogOptions { segment_bytes: 100, sync };
-        recover(backend, Path::new(""), "t", options, |_| Ok(())).unwrap()
+        recover(backend, Path::new(""), "t", options, 0, |_, _| Ok(())).unwrap()
     }
 
     fn entries(memory: &Memory) -> Vec<Vec<u8>> {
         let (backend, mut read): (Arc<dyn Backend>, _) = (Arc::new(memory.clone()), Vec::new());
-        let each = |entry: &[u8]| {
+        let each = |_, entry: &[u8]| {
             read.push(entry.to_vec());
             Ok(())
         };
-        recover(&backend, Path::new(""), "t", LogOptions::default(), each).unwrap();
+        recover(&backend, Path::new(""), "t", LogOptions::default(), 0, each).unwrap();
         read
     }
 

@@ -42,6 +42,15 @@ pub(crate) enum Column {
     Unneeded,
 }
 
+impl Column {
+    pub(crate) fn stored(&self) -> Option<&ColumnData> {
+        match self {
+            Self::Stored(data) => Some(data),
+            Self::Constant(_) | Self::Unneeded => None,
+        }
+    }
+}
+
 /// Cells of one column, borrowed from a buffer or from a sealed chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a> {

@@ -14,6 +14,12 @@ impl Commits {
         }
     }
 
+    /// When a row was inserted.
+    pub(crate) fn at(&self, row: u32) -> u64 {
+        let after = self.runs.partition_point(|&(first, _)| first <= row);
+        after.checked_sub(1).map_or(0, |run| self.runs[run].1)
+    }
+
     /// How many of `rows` rows have a timestamp below `snapshot`.
     pub(crate) fn visible(&self, rows: u32, snapshot: u64) -> u32 {
         let runs = self.runs.partition_point(|&(_, timestamp)| timestamp < snapshot);

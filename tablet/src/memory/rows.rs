@@ -22,7 +22,7 @@ struct Chunk {
     start: RowId,
     rows: u32,
     columns: Vec<ColumnData>,
-    commits: Commits,
+    commits: Arc<Commits>,
     tombstones: Arc<Tombstones>,
 }
 
@@ -62,6 +62,9 @@ impl Tail {
     }
 
     fn bytes(&self) -> usize {
+        if self.rows == 0 {
+            return 0;
+        }
         self.columns.iter().map(ColumnBuffer::bytes).sum()
     }
 }
@@ -96,6 +99,21 @@ impl MemRows {
             None => layout.bytes(self.cell(row, column)),
         };
         self.layouts.iter().enumerate().map(cell).sum::<usize>() as u64
+    }
+
+    /// When a row of a sealed chunk was inserted.
+    pub(crate) fn inserted(&self, chunk: usize, row: u32) -> u64 {
+        self.sealed[chunk].commits.at(row)
+    }
+
+    /// When a row of a sealed chunk ended, if it did.
+    pub(crate) fn ended(&self, chunk: usize, row: u32) -> u64 {
+        self.sealed[chunk].tombstones.end(row as usize)
+    }
+
+    /// The number of a row of a sealed chunk.
+    pub(crate) fn row_at(&self, chunk: usize, row: u32) -> RowId {
+        self.sealed[chunk].start + row
     }
 
     pub(crate) fn is_ended(&self, row: RowId) -> bool {
@@ -184,7 +202,7 @@ impl MemRows {
             start: tail.start,
             rows: tail.rows,
             columns: tail.columns.into_iter().map(ColumnBuffer::seal).collect(),
-            commits: tail.commits,
+            commits: Arc::new(tail.commits),
             tombstones: tail.tombstones,
         }));
     }
@@ -195,7 +213,7 @@ impl MemRows {
             let rows = chunk.commits.visible(chunk.rows, snapshot);
             if rows > 0 {
                 let columns = projection.apply(|column| chunk.columns[column].clone());
-                view.push(Part { rows, columns, tombstones: Arc::clone(&chunk.tombstones) });
+                view.push(Part::new(rows, columns, &chunk.tombstones, Arc::clone(&chunk.commits)));
             }
             if rows < chunk.rows {
                 return;
@@ -204,7 +222,7 @@ impl MemRows {
         let rows = self.tail.commits.visible(self.tail.rows, snapshot);
         if rows > 0 {
             let columns = projection.apply(|column| self.tail.columns[column].copy(rows as usize));
-            view.push(Part { rows, columns, tombstones: Arc::clone(&self.tail.tombstones) });
+            view.push(Part::new(rows, columns, &self.tail.tombstones, Arc::new(self.tail.commits.clone())));
         }
     }
 }

@@ -40,6 +40,28 @@ impl Tombstones {
         self.end(row) != ALIVE
     }
 
+    /// False while no row was ended.
+    pub(crate) fn any(&self) -> bool {
+        self.pages.get().is_some()
+    }
+
+    /// The rows that ended, and when.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, u64)> {
+        let pages = self.pages.get().map(|pages| &pages[..]).unwrap_or_default();
+        let pages = pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.get()?)));
+        pages.flat_map(|(number, page)| {
+            let ends = page.iter().map(|end| end.load(Ordering::Acquire)).enumerate();
+            ends.filter(|(_, end)| *end != ALIVE).map(move |(row, end)| (number * PAGE_ROWS + row, end))
+        })
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let pages = self.pages.get().map(|pages| &pages[..]).unwrap_or_default();
+        let used = pages.iter().filter(|page| page.get().is_some()).count();
+        size_of_val(pages) + used * PAGE_ROWS * size_of::<u64>()
+    }
+
     /// When a row ended; [`ALIVE`] if it did not.
     pub(crate) fn end(&self, row: usize) -> u64 {
         self.page(row / PAGE_ROWS).map_or(ALIVE, |page| page.ends[row % PAGE_ROWS].load(Ordering::Acquire))

@@ -61,6 +61,9 @@ impl<'a> BlockBuilder<'a> {
 
     /// Adds single rows of one part.
     pub(crate) fn add_rows(&mut self, part: &'a Part, rows: &[u32]) {
+        if rows.is_empty() {
+            return;
+        }
         if let [first, .., last] | [first @ last] = rows
             && (last.wrapping_sub(*first)) as usize == rows.len() - 1
             && rows.is_sorted()
@@ -73,7 +76,7 @@ impl<'a> BlockBuilder<'a> {
         self.flush();
         let (layouts, projection) = (self.layouts, self.projection);
         for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
-            buffer.push_rows(Cells::of_column(layouts[column], &part.columns[column]), rows);
+            buffer.push_rows(Cells::of_column(layouts[column], &part.columns()[column]), rows);
         }
     }
 
@@ -93,8 +96,9 @@ impl<'a> BlockBuilder<'a> {
         for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
             for place in places {
                 let part = &view[place.part as usize];
-                buffer
-                    .push(Cells::of_column(layouts[column], &part.columns[column]).cell(place.row as usize));
+                buffer.push(
+                    Cells::of_column(layouts[column], &part.columns()[column]).cell(place.row as usize),
+                );
             }
         }
     }
@@ -106,7 +110,7 @@ impl<'a> BlockBuilder<'a> {
             (None, Some(run)) => self
                 .projection
                 .iter()
-                .map(|&c| slice(self.layouts[c], &run.part.columns[c], run.start, run.len))
+                .map(|&c| slice(self.layouts[c], &run.part.columns()[c], run.start, run.len))
                 .collect(),
             _ => {
                 self.flush();
@@ -121,7 +125,7 @@ impl<'a> BlockBuilder<'a> {
         self.bytes += len * self.row_bytes;
         for &column in self.projection {
             self.bytes +=
-                Cells::of_column(self.layouts[column], &part.columns[column]).content_bytes(start, len);
+                Cells::of_column(self.layouts[column], &part.columns()[column]).content_bytes(start, len);
         }
     }
 
@@ -129,7 +133,7 @@ impl<'a> BlockBuilder<'a> {
         if let Some(run) = self.run.take() {
             let (layouts, projection) = (self.layouts, self.projection);
             for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
-                let cells = Cells::of_column(layouts[column], &run.part.columns[column]);
+                let cells = Cells::of_column(layouts[column], &run.part.columns()[column]);
                 buffer.push_range(cells, run.start, run.len);
             }
         }

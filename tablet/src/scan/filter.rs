@@ -14,6 +14,9 @@ use crate::memory::tombstones::PAGE_ROWS;
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) snapshot: u64,
+    /// For the changes since a snapshot: rows that ended since then are wanted too, and predicates hold for what has become of
+    /// a key, not for each version.
+    since: Option<u64>,
     predicates: Vec<Prepared>,
     lower: Option<Lower>,
     /// Exclusive.
@@ -39,6 +42,7 @@ impl Filter {
         };
         Ok(Self {
             snapshot: u64::MAX,
+            since: spec.since.map(|since| since.0),
             predicates: predicates.collect::<Result<_, _>>()?,
             lower: lower.filter(|lower| lower.exclusive || !lower.key.is_empty()),
             upper: spec.upper_key.clone(),
@@ -47,9 +51,37 @@ impl Filter {
         })
     }
 
+    /// Passes all rows that had not ended before `snapshot`.
+    pub(crate) fn at(snapshot: u64) -> Self {
+        Self {
+            snapshot,
+            since: None,
+            predicates: Vec::new(),
+            lower: None,
+            upper: None,
+            selection: Selection::default(),
+            key: Vec::new(),
+        }
+    }
+
     /// Columns that the predicates read.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         self.predicates.iter().map(Prepared::column)
+    }
+
+    /// Whether all rows of a part are wanted, without a look at any.
+    pub(crate) fn wants_all(&self, part: &Part) -> bool {
+        let unbounded = self.predicates.is_empty() && self.lower.is_none() && self.upper.is_none();
+        unbounded && self.since.is_none() && part.inserted().is_none() && !part.tombstones.any()
+    }
+
+    /// Whether the predicates hold for a row.
+    pub(crate) fn matches(&self, layouts: &[Layout], part: &Part, row: u32) -> bool {
+        self.predicates.iter().all(|predicate| {
+            let column = predicate.column();
+            let cell = Cells::of_column(layouts[column], &part.columns()[column]).cell(row as usize);
+            holds(predicate, layouts[column], cell)
+        })
     }
 
     /// The wanted rows of a page (`len` rows from `start`, a multiple of [`PAGE_ROWS`], on), `None` for all of them.
@@ -64,14 +96,20 @@ impl Filter {
         mut spare: Vec<u32>,
     ) -> Option<Vec<u32>> {
         let ends = part.tombstones.page(start / PAGE_ROWS);
-        if ends.is_none() && self.predicates.is_empty() && self.lower.is_none() && self.upper.is_none() {
+        let inserted = part.inserted();
+        if ends.is_none()
+            && inserted.is_none()
+            && self.predicates.is_empty()
+            && self.lower.is_none()
+            && self.upper.is_none()
+        {
             return None;
         }
         let selection = &mut self.selection;
         selection.reset(len);
-        for predicate in &self.predicates {
+        for predicate in self.predicates.iter().filter(|_| self.since.is_none()) {
             let column = predicate.column();
-            let cells = Cells::of_column(layouts[column], &part.columns[column]);
+            let cells = Cells::of_column(layouts[column], &part.columns()[column]);
             match cells.constant {
                 None => predicate.evaluate(cells.page(start, len), selection),
                 Some(cell) if !holds(predicate, layouts[column], cell) => selection.clear_all(),
@@ -81,7 +119,11 @@ impl Filter {
         spare.clear();
         spare.extend(selection.iter().map(|row| (start + row) as u32));
         if let Some(ends) = ends {
-            spare.retain(|&row| ends.shows(row as usize - start, self.snapshot));
+            let shown_at = self.since.unwrap_or(self.snapshot);
+            spare.retain(|&row| ends.shows(row as usize - start, shown_at));
+        }
+        if let Some(inserted) = inserted {
+            spare.retain(|&row| inserted.at(row as usize) < self.snapshot);
         }
         if self.lower.is_some() || self.upper.is_some() {
             spare.retain(|&row| {

@@ -10,8 +10,8 @@ use super::part::Part;
 use crate::memory::column::{Cells, Layout};
 use crate::memory::tombstones::PAGE_ROWS;
 
-/// A row of a view.
-#[derive(Clone, Copy, Debug)]
+/// A row of a view. Places are in the order in which rows of one key were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) part: u32,
     pub(crate) row: u32,
@@ -44,7 +44,7 @@ pub(crate) fn sorted(
             encode_key(schema, layouts, part, place.row as usize, &mut key);
             rows.push((prefix(&key), place));
         });
-        first_by(&mut rows, most, |a, b| a.0.cmp(&b.0));
+        first_by(&mut rows, most, |a, b| a.cmp(b));
         return rows.into_iter().map(|(_, place)| place).collect();
     }
     let mut rows = Vec::new();
@@ -54,7 +54,8 @@ pub(crate) fn sorted(
         rows.push(Keyed { prefix: prefix(&key[start..]), start, end: key.len(), place });
     });
     first_by(&mut rows, most, |a, b| {
-        a.prefix.cmp(&b.prefix).then_with(|| key[a.start..a.end].cmp(&key[b.start..b.end]))
+        let keys = a.prefix.cmp(&b.prefix).then_with(|| key[a.start..a.end].cmp(&key[b.start..b.end]));
+        keys.then_with(|| a.place.cmp(&b.place))
     });
     rows.into_iter().map(|row| row.place).collect()
 }
@@ -95,7 +96,7 @@ fn each(
 pub(crate) fn encode_key(schema: &Schema, layouts: &[Layout], part: &Part, row: usize, key: &mut Vec<u8>) {
     let columns = schema.key_columns();
     for (index, column) in schema.columns().iter().take(columns).enumerate() {
-        let cell = Cells::of_column(layouts[index], &part.columns[index]).cell(row).unwrap_or_default();
+        let cell = Cells::of_column(layouts[index], &part.columns()[index]).cell(row).unwrap_or_default();
         encode_component(column.data_type, cell, index + 1 == columns, key);
     }
 }

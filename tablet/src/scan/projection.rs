@@ -1,7 +1,9 @@
 //! How the columns of one schema come out of rows that were written under another.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
-use schema::{ColumnData, Schema, Value};
+use schema::{ColumnData, ColumnId, Schema, Value};
 
 use crate::memory::column::Column;
 
@@ -21,9 +23,13 @@ enum From {
 }
 
 impl Projection {
-    /// Columns are the same if they have the same id. `needed(column)` says of which columns cells are asked for.
-    pub(crate) fn new(wanted: &Schema, stored: &Schema, needed: impl Fn(usize) -> bool) -> Self {
-        let from = |index: usize| match stored.index_of_id(wanted.id(index)) {
+    /// `stored(id)` says where a column is in the rows, `needed(column)` of which columns cells are asked for.
+    pub(crate) fn new(
+        wanted: &Schema,
+        stored: impl Fn(ColumnId) -> Option<usize>,
+        needed: impl Fn(usize) -> bool,
+    ) -> Self {
+        let from = |index: usize| match stored(wanted.id(index)) {
             _ if !needed(index) => From::Unneeded,
             Some(stored) => From::Stored(stored),
             None => From::Constant(missing_cell(&wanted.columns()[index])),
@@ -33,24 +39,33 @@ impl Projection {
 
     /// The wanted columns; `stored(column)` gives a stored one.
     pub(crate) fn apply(&self, mut stored: impl FnMut(usize) -> ColumnData) -> Vec<Column> {
-        let column = |from: &From| match from {
-            From::Unneeded => Column::Unneeded,
-            From::Stored(column) => Column::Stored(stored(*column)),
-            From::Constant(cell) => Column::Constant(cell.clone()),
+        let columns: Result<_, Infallible> = self.try_apply(|column| Ok(stored(column)));
+        match columns {
+            Ok(columns) => columns,
+        }
+    }
+
+    /// As [`Projection::apply`], with columns that may not be readable.
+    pub(crate) fn try_apply<E>(
+        &self,
+        mut stored: impl FnMut(usize) -> Result<ColumnData, E>,
+    ) -> Result<Vec<Column>, E> {
+        let column = |from: &From| {
+            Ok(match from {
+                From::Unneeded => Column::Unneeded,
+                From::Stored(column) => Column::Stored(stored(*column)?),
+                From::Constant(cell) => Column::Constant(cell.clone()),
+            })
         };
         self.columns.iter().map(column).collect()
     }
 
-    /// One row's cell of a wanted column; `stored(column)` gives that of a stored one.
-    pub(crate) fn cell<'a>(
-        &'a self,
-        column: usize,
-        stored: impl FnOnce(usize) -> Option<&'a [u8]>,
-    ) -> Option<&'a [u8]> {
+    /// Where the cells of a wanted column are, or what all of them are.
+    pub(crate) fn source(&self, column: usize) -> Result<usize, Option<&[u8]>> {
         match &self.columns[column] {
-            From::Unneeded => None,
-            From::Stored(column) => stored(*column),
-            From::Constant(cell) => cell.as_deref(),
+            From::Unneeded => Err(None),
+            From::Stored(column) => Ok(*column),
+            From::Constant(cell) => Err(cell.as_deref()),
         }
     }
 }

@@ -2,22 +2,27 @@
 
 use std::sync::Arc;
 
-use schema::{ColumnarBlock, Schema};
+use schema::{ColumnData, ColumnarBlock, Schema};
 
 use super::STEP_ROWS;
 use super::block::BlockBuilder;
+use super::changes::Changes;
 use super::filter::Filter;
+use super::merge::{Merge, Scan};
 use super::order::{self, Place};
 use super::part::Part;
-use crate::ScanError;
 use crate::memory::column::Layout;
 use crate::memory::tombstones::PAGE_ROWS;
+use crate::{ScanError, ScanSpec};
 
 /// Rows looked at in one call when few of them match, so that a call stays short (a few milliseconds).
 const LOOKED_AT: usize = 1 << 20;
 
 /// Of runs that are to be kept, those of fewer bytes are put together with what follows.
 const WORTH_A_RUN: usize = 64 << 10;
+
+/// Rows of a block without columns: their number has to fit into 31 bits.
+const MOST_ROWS: usize = 1 << 30;
 
 /// Reads one snapshot of a tablet, block by block. It holds the snapshot's parts, and never blocks writers.
 #[derive(Debug)]
@@ -32,17 +37,22 @@ pub struct Scanner {
     source: Source,
     last: Option<Place>,
     keep_runs: bool,
+    /// Where in a block the columns are that tell whether a row is gone.
+    marks: Vec<usize>,
 }
 
 /// Where the next rows come from.
 #[derive(Debug)]
 enum Source {
     /// Storage order: the next page, and what is left of the current one.
-    Stored { part: usize, row: usize, page: Page },
-    /// Key order, not sorted yet.
-    Unsorted,
+    Stored {
+        part: usize,
+        row: usize,
+        page: Page,
+    },
     /// Key order.
-    Sorted { places: Vec<Place>, next: usize },
+    Ordered(Merge),
+    Changes(Changes),
 }
 
 /// Rows of a page that passed the filter and were not given out yet.
@@ -56,19 +66,24 @@ impl Scanner {
     pub(crate) fn new(
         schema: Schema,
         layouts: Arc<[Layout]>,
-        projection: Vec<usize>,
+        spec: &ScanSpec,
         view: Vec<Part>,
         filter: Filter,
-        limit: Option<u64>,
-        ordered: bool,
     ) -> Self {
-        let source = if ordered {
-            Source::Unsorted
+        let is_mark = |column: &usize| *column == ScanSpec::IS_DELETED;
+        let marks: Vec<usize> =
+            (0..spec.projection.len()).filter(|at| is_mark(&spec.projection[*at])).collect();
+        let projection = spec.projection.iter().copied().filter(|column| !is_mark(column)).collect();
+        let source = if let Some(since) = spec.since {
+            Source::Changes(Changes::new(since.0, !marks.is_empty(), Merge::new(&view)))
+        } else if spec.ordered {
+            Source::Ordered(Merge::new(&view))
         } else {
             Source::Stored { part: 0, row: 0, page: Page::Range { part: 0, start: 0, end: 0 } }
         };
-        let left = limit.unwrap_or(u64::MAX);
-        Self { schema, layouts, projection, view, filter, left, source, last: None, keep_runs: false }
+        let left = spec.limit.unwrap_or(u64::MAX);
+        let (last, keep_runs) = (None, false);
+        Self { schema, layouts, projection, view, filter, left, source, last, keep_runs, marks }
     }
 
     /// From now on, blocks of neighbouring rows end where what they share ends, however long they are: for readers who
@@ -83,35 +98,44 @@ impl Scanner {
     /// or short although more follows: a call looks at a bounded number of rows.
     ///
     /// # Errors
-    /// None today; storage that has to be read will have some.
+    /// [`ScanError::Rowset`]: a file cannot be read, or it is not what was written.
     pub fn next_block(&mut self, max_bytes: usize) -> Result<Option<ColumnarBlock>, ScanError> {
         if !self.has_more() {
             return Ok(None);
         }
-        let Self { schema, layouts, projection, view, filter, left, source, last, keep_runs } = self;
-        if let Source::Unsorted = source {
-            let places = order::sorted(schema, layouts, view, filter, *left);
-            *source = Source::Sorted { places, next: 0 };
-        }
+        let Self { schema, layouts, projection, view, filter, left, source, last, keep_runs, marks } = self;
+        let scan = Scan { schema, layouts, view };
         let stored: usize = view.iter().map(|v| v.rows as usize).sum();
         let most = usize::try_from(*left).unwrap_or(usize::MAX).min(stored);
         let mut block = BlockBuilder::new(layouts, projection, max_bytes, most);
         let mut looked_at = 0;
-        while *left > 0 && looked_at < LOOKED_AT {
+        let mut gone = Vec::new();
+        // Rows without columns weigh nothing.
+        let most_rows = if projection.is_empty() { MOST_ROWS } else { STEP_ROWS };
+        while *left > 0 && looked_at < LOOKED_AT && block.rows < MOST_ROWS {
             let in_run = || *keep_runs && block.is_one_run() && source.is_inside();
             if block.rows > 0 && block.bytes >= max_bytes && !in_run() {
                 break;
             }
-            let step = STEP_ROWS.min(usize::try_from(*left).unwrap_or(STEP_ROWS));
+            let step = most_rows.min(usize::try_from(*left).unwrap_or(most_rows));
             let given = match source {
-                Source::Sorted { places, next } => {
-                    let given = &places[*next..places.len().min(*next + step)];
-                    let Some(&end) = given.last() else { break };
-                    block.add_places(view, given);
-                    *next += given.len();
-                    *last = Some(end);
-                    looked_at += given.len();
-                    given.len()
+                Source::Ordered(merge) if merge.is_over() => break,
+                Source::Ordered(merge) => {
+                    let done =
+                        merge.step(scan, filter, step, *left, |part, rows| block.add_rows(part, rows))?;
+                    *last = done.last.or(*last);
+                    looked_at += done.looked_at;
+                    done.given
+                }
+                Source::Changes(changes) if changes.is_over() => break,
+                Source::Changes(changes) => {
+                    let done = changes.step(scan, filter, &mut block)?;
+                    looked_at += done.looked_at;
+                    if let Some((place, is_gone)) = done.change {
+                        *last = Some(place);
+                        gone.push(u8::from(is_gone));
+                    }
+                    usize::from(done.change.is_some())
                 }
                 Source::Stored { part, row, page } if page.is_empty() => {
                     let Some(stored) = view.get(*part) else { break };
@@ -120,25 +144,38 @@ impl Scanner {
                     if *row == 0 && block.is_one_run() && block.bytes >= enough {
                         break;
                     }
-                    let len = PAGE_ROWS.min(stored.rows as usize - *row);
+                    if *row == 0 {
+                        stored.load()?;
+                    }
+                    let rest = stored.rows as usize - *row;
+                    let mut len = PAGE_ROWS.min(rest);
                     let spare = page.recycle();
-                    *page = match filter.select(schema, layouts, stored, *row, len, spare) {
-                        None => Page::Range { part: *part, start: *row, end: *row + len },
-                        Some(rows) => Page::Rows { part: *part, rows, next: 0 },
+                    *page = if filter.wants_all(stored) {
+                        len = rest;
+                        Page::Range { part: *part, start: *row, end: *row + len }
+                    } else {
+                        looked_at += len;
+                        match filter.select(schema, layouts, stored, *row, len, spare) {
+                            None => Page::Range { part: *part, start: *row, end: *row + len },
+                            Some(rows) => Page::Rows { part: *part, rows, next: 0 },
+                        }
                     };
                     *row += len;
                     if *row >= stored.rows as usize {
                         (*part, *row) = (*part + 1, 0);
                     }
-                    looked_at += len;
                     0
                 }
                 Source::Stored { page, .. } => page.give(step, view, &mut block, last),
-                Source::Unsorted => break,
             };
             *left -= given as u64;
         }
-        Ok(Some(block.finish()))
+        let mut block = block.finish();
+        for &at in marks.iter() {
+            let data = gone.clone().into();
+            block.columns.insert(at, ColumnData { data, varlen: None, non_null: None });
+        }
+        Ok(Some(block))
     }
 
     /// False once the scan is over. True does not promise rows: the next block may be empty.
@@ -146,8 +183,8 @@ impl Scanner {
         self.left > 0
             && match &self.source {
                 Source::Stored { part, page, .. } => *part < self.view.len() || !page.is_empty(),
-                Source::Unsorted => !self.view.is_empty(),
-                Source::Sorted { places, next } => *next < places.len(),
+                Source::Ordered(merge) => !merge.is_over(),
+                Source::Changes(changes) => !changes.is_over(),
             }
     }
 

@@ -13,6 +13,9 @@ pub struct ScanSpec {
     pub predicates: Vec<Predicate>,
     /// Shows the writes whose timestamp is below; `None` shows all that were done when the scan was opened.
     pub snapshot: Option<Timestamp>,
+    /// Shows only what changed between this snapshot and `snapshot`, by key: rows that came or were changed, as they are then;
+    /// and rows that are gone, as they were last, if [`ScanSpec::IS_DELETED`] is projected, which tells them. What came and went is not shown.
+    pub since: Option<Timestamp>,
     /// Encoded primary key, inclusive.
     pub lower_key: Option<Vec<u8>>,
     /// Encoded primary key, exclusive.
@@ -23,4 +26,9 @@ pub struct ScanSpec {
     pub ordered: bool,
     /// Rows at most; `Some(0)` gives none.
     pub limit: Option<u64>,
+}
+
+impl ScanSpec {
+    /// In the projection of a scan of changes: a virtual column, BOOL, whether the row is gone.
+    pub const IS_DELETED: usize = usize::MAX;
 }

@@ -41,6 +41,12 @@ pub enum RowErrorKind {
     /// The row itself is wrong.
     #[error(transparent)]
     InvalidArgument(RowFault),
+    /// The row itself was wrong, as a client was told before the tablet was opened again.
+    #[error("{message}")]
+    Remembered {
+        /// What the client was told.
+        message: String,
+    },
     /// The batch would take more memory than one may: its last rows were left out. Send them in a batch of their own.
     #[error("the rows of one batch, with the cells they keep, would take more than {limit} bytes")]
     BatchTooLarge {

@@ -10,6 +10,7 @@ use crate::layer::{Layers, Place};
 use crate::memory::column::{ColumnBuffer, Layout};
 use crate::memory::index::{KeyIndex, RowId, TOUCHED_AT_ONCE};
 use crate::memory::rows::MemRows;
+use crate::rowset::RowsetError;
 
 /// A row version to append.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ pub(crate) fn plan(
     index: &mut KeyIndex,
     ops: &Ops<'_>,
     summaries: Vec<Summary>,
-) -> Plan {
+) -> Result<Plan, RowsetError> {
     let schema = layers.schema;
     let first_new = stored.next_row();
     let fresh = |(index, column): (usize, &Column)| {
@@ -83,6 +84,7 @@ pub(crate) fn plan(
         first_new,
         fresh_bytes,
         plan: Plan::default(),
+        unreadable: None,
     };
     let mut cells = (Vec::new(), Vec::new());
     let hashes: Vec<u64> = summaries.iter().map(|summary| summary.hash).collect();
@@ -105,8 +107,11 @@ pub(crate) fn plan(
         if let Err(kind) = done {
             planner.plan.errors.push(RowError { index: number, kind });
         }
+        if let Some(error) = planner.unreadable {
+            return Err(error);
+        }
     }
-    planner.plan
+    Ok(planner.plan)
 }
 
 struct Planner<'p, 'a> {
@@ -121,6 +126,8 @@ struct Planner<'p, 'a> {
     /// What an inserted row takes besides the strings it brings.
     fresh_bytes: u64,
     plan: Plan,
+    /// A row that had to be looked at.
+    unreadable: Option<RowsetError>,
 }
 
 /// Cells of the operation at hand, and of an earlier one of the batch.
@@ -192,7 +199,7 @@ impl<'a> Planner<'_, 'a> {
     }
 
     /// The live version of the operation's key.
-    fn find(&self, number: u32, hash: u64, cells: &mut Scratch<'a>) -> Option<Found> {
+    fn find(&mut self, number: u32, hash: u64, cells: &mut Scratch<'a>) -> Option<Found> {
         let active = self.find_active(number, hash, cells).map(Found::Active);
         if active.is_some() || self.layers.layers.is_empty() {
             return active;
@@ -200,7 +207,13 @@ impl<'a> Planner<'_, 'a> {
         self.ops.read(number as usize, &mut cells.0)?;
         let key = &cells.0[..self.schema.key_columns()];
         let lives = |place| !self.plan.ended_in_layers.contains(&place);
-        self.layers.find(hash, key, lives).map(Found::Layer)
+        let found = self.layers.find(hash, key, lives);
+        self.readable(found).flatten().map(Found::Layer)
+    }
+
+    /// The batch fails if something is not.
+    fn readable<T>(&mut self, read: Result<T, RowsetError>) -> Option<T> {
+        read.map_err(|error| self.unreadable = Some(error)).ok()
     }
 
     fn find_active(&self, number: u32, hash: u64, (cells, earlier): &mut Scratch<'a>) -> Option<RowId> {
@@ -277,11 +290,14 @@ impl<'a> Planner<'_, 'a> {
                 (Base::Active(row), bytes)
             }
             Found::Layer(place) => {
-                let bytes = self.take_memory(self.layers.row_bytes(place, self.layouts) + content)?;
+                let before = self.layers.row_bytes(place, self.layouts);
+                let Some(before) = self.readable(before) else { return Ok(()) };
+                let bytes = self.take_memory(before + content)?;
                 if self.plan.copied.is_empty() {
                     self.plan.copied = self.layouts.iter().map(|layout| ColumnBuffer::new(*layout)).collect();
                 }
-                self.layers.copy(place, &mut self.plan.copied);
+                let copied = self.layers.copy(place, self.layouts, &mut self.plan.copied);
+                let Some(()) = self.readable(copied) else { return Ok(()) };
                 self.plan.copied_rows += 1;
                 self.index.insert(op.hash, self.next_row());
                 self.plan.ended_in_layers.insert(place);

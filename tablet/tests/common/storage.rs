@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schema::{Column, DataType, HybridClock, OpKind, PartialRow, Schema, Timestamp, Value};
 use tablet::backend::Backend;
-use tablet::{LogOptions, OpenError, ScanSpec, Storage, SyncPolicy, Tablet};
+use tablet::{BlockCache, LogOptions, OpenError, ScanSpec, Storage, SyncPolicy, Tablet};
 
 use super::{NOW, options, rows_of};
 
@@ -44,7 +44,8 @@ pub(crate) fn row(
 /// The tablet whose log is at the root of `backend`.
 pub(crate) fn reopen(backend: impl Backend + 'static, sync: SyncPolicy) -> Result<Tablet, OpenError> {
     let log = LogOptions { segment_bytes: 200, sync };
-    let storage = Storage { backend: Arc::new(backend), folder: Path::new("").to_owned(), log };
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    let storage = Storage { backend: Arc::new(backend), folder: Path::new("").to_owned(), log, cache };
     Tablet::open_in(storage, options(table()), Arc::new(HybridClock::default()), &mut |_, _| {})
 }
 

@@ -31,11 +31,13 @@ pub(crate) fn open(node: &Node, request: &NewScanRequestPb) -> Result<(Arc<Repli
     let ordered = check_order(request)?;
     let format = format(request, &columns)?;
     let snapshot = snapshot(node, request)?;
+    let since = start(node, request, snapshot)?;
     let spec = ScanSpec {
         schema: Some(table.clone()),
-        projection: indexes(&columns, table)?,
+        projection: indexes(&columns, table, since.is_some())?,
         predicates: predicates(request, table)?,
         snapshot,
+        since,
         lower_key: key(request.start_primary_key.as_deref()),
         upper_key: key(request.stop_primary_key.as_deref()),
         last_key: key(request.last_primary_key.as_deref()),
@@ -58,11 +60,13 @@ fn projected(request: &NewScanRequestPb) -> Result<Schema, Fault> {
     Ok(columns)
 }
 
-fn indexes(columns: &Schema, table: &Schema) -> Result<Vec<usize>, Fault> {
+fn indexes(columns: &Schema, table: &Schema, changes: bool) -> Result<Vec<usize>, Fault> {
     let found = projection::for_scan(columns, table)
         .map_err(|error| Fault::invalid(Code::MismatchedSchema, error.to_string()))?;
-    // An IS_DELETED column belongs to a scan of differences.
-    found.into_iter().collect::<Option<_>>().ok_or_else(no_differences)
+    let index = |index: Option<usize>| index.or(changes.then_some(ScanSpec::IS_DELETED));
+    found.into_iter().map(index).collect::<Option<_>>().ok_or_else(|| {
+        Fault::invalid(Code::InvalidScanSpec, "an IS_DELETED column belongs to a scan of changes")
+    })
 }
 
 fn predicates(request: &NewScanRequestPb, table: &Schema) -> Result<Vec<Predicate>, Fault> {
@@ -79,8 +83,8 @@ fn predicates(request: &NewScanRequestPb, table: &Schema) -> Result<Vec<Predicat
 
 fn check_order(request: &NewScanRequestPb) -> Result<bool, Fault> {
     let invalid = |text: &str| Err(Fault::invalid(Code::InvalidScanSpec, text));
-    if request.snap_start_timestamp.is_some() {
-        return Err(no_differences());
+    if request.snap_start_timestamp.is_some() && request.order_mode() != OrderMode::Ordered {
+        return invalid("Cannot do a scan of changes that is not ordered");
     }
     match request.order_mode() {
         OrderMode::UnknownOrderMode => invalid("Unknown order mode specified"),
@@ -119,30 +123,48 @@ fn snapshot(node: &Node, request: &NewScanRequestPb) -> Result<Option<Timestamp>
             let Some(wanted) = request.snap_timestamp.map(Timestamp) else {
                 return Ok(Some(node.clock.now()));
             };
-            let now = physical_micros();
-            node.clock.hybrid().check(wanted, now).map_err(|error| invalid(error.to_string()))?;
-            let history = Duration::from_secs(node.flags.count("tablet_history_max_age_sec") as u64);
-            let oldest = u128::from(now).saturating_sub(history.as_micros());
-            if u128::from(wanted.physical_micros()) < oldest {
-                let text = "Snapshot timestamp is earlier than the ancient history mark";
-                return Err(invalid(format!("{text}: {wanted}, history is kept for {history:?}")));
-            }
+            node.clock
+                .hybrid()
+                .check(wanted, physical_micros())
+                .map_err(|error| invalid(error.to_string()))?;
+            in_history(node, wanted)?;
             Ok(Some(wanted))
         }
     }
 }
 
+fn in_history(node: &Node, wanted: Timestamp) -> Result<(), Fault> {
+    let history = Duration::from_secs(node.flags.count("tablet_history_max_age_sec") as u64);
+    let oldest = u128::from(physical_micros()).saturating_sub(history.as_micros());
+    if u128::from(wanted.physical_micros()) >= oldest {
+        return Ok(());
+    }
+    let text = "Snapshot timestamp is earlier than the ancient history mark";
+    let text = format!("{text}: {wanted}, history is kept for {history:?}");
+    Err(Fault::invalid(Code::InvalidSnapshot, text))
+}
+
+/// The snapshot since which changes are asked for.
+fn start(
+    node: &Node,
+    request: &NewScanRequestPb,
+    end: Option<Timestamp>,
+) -> Result<Option<Timestamp>, Fault> {
+    let Some(start) = request.snap_start_timestamp.map(Timestamp) else { return Ok(None) };
+    if end.is_none_or(|end| start > end) {
+        let text = "the start of a scan of changes must not be after its end";
+        return Err(Fault::invalid(Code::InvalidSnapshot, text));
+    }
+    in_history(node, start)?;
+    Ok(Some(start))
+}
+
 fn refused(error: ScanError) -> Fault {
     let code = match error {
-        ScanError::Clock(_) => Code::InvalidSnapshot,
+        ScanError::Clock(_) | ScanError::TooOld { .. } => Code::InvalidSnapshot,
         _ => Code::InvalidScanSpec,
     };
     Fault::invalid(code, error.to_string())
-}
-
-fn no_differences() -> Fault {
-    let text = "scans of the differences between two snapshots are not supported";
-    Fault::new(Code::InvalidScanSpec, ErrorCode::NotSupported, text)
 }
 
 /// Clients leave bounds out or empty.

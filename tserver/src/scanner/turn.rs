@@ -7,11 +7,13 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::NewScanRequestPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use schema::{ColumnarBlock, Timestamp};
+use tablet::{RowsetError, ScanError};
 
 use super::format::Format;
 use super::open::open;
 use super::registry::OpenScan;
 use crate::fault::Fault;
+use crate::maintenance;
 use crate::node::Node;
 
 /// What a call asks for, whatever comes of the rows.
@@ -78,7 +80,7 @@ pub(crate) fn take(node: &Node, ask: &Ask<'_>) -> Result<Turn, Refusal> {
 
 fn first(node: &Node, ask: &Ask<'_>, new: &NewScanRequestPb) -> Result<Turn, Fault> {
     let (replica, mut scan) = open(node, new)?;
-    let mut turn = read(&mut scan, batch_size(node, ask), ask.keeps_runs())?;
+    let mut turn = read(node, replica.id(), &mut scan, batch_size(node, ask), ask.keeps_runs())?;
     turn.has_more &= !ask.close;
     if turn.has_more {
         scan.next_call = 1;
@@ -105,7 +107,8 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
         return Err(Fault::invalid(Code::InvalidScanCallSeqId, text));
     }
     let still_here = node.tablets.get(scanner.tablet_id.as_bytes()).and_then(|r| r.tablet().map(|_| ()));
-    let turn = still_here.and_then(|()| read(&mut scan, max_bytes, ask.keeps_runs()));
+    let turn =
+        still_here.and_then(|()| read(node, &scanner.tablet_id, &mut scan, max_bytes, ask.keeps_runs()));
     let mut turn = turn.inspect_err(|_| node.scanners.remove(id))?;
     scan.next_call = scan.next_call.wrapping_add(1);
     turn.has_more &= !ask.close;
@@ -120,15 +123,26 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
 
 /// Reads a batch: some rows, or none after half a second without a match. A batch of no bytes is not read at all, and
 /// whether there are rows is seen in the next call.
-fn read(scan: &mut OpenScan, max_bytes: usize, keep_runs: bool) -> Result<Turn, Fault> {
+fn read(
+    node: &Node,
+    tablet: &str,
+    scan: &mut OpenScan,
+    max_bytes: usize,
+    keep_runs: bool,
+) -> Result<Turn, Fault> {
     let mut turn = Turn { snapshot: scan.snapshot, has_more: true, ..Turn::default() };
     if max_bytes == 0 {
         return Ok(turn);
     }
     scan.scanner.keep_runs(keep_runs);
     let give_up = Instant::now() + LONGEST_TURN;
-    let broken =
-        |error: tablet::ScanError| Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string());
+    let broken = |error: ScanError| {
+        if let ScanError::Rowset(damage @ RowsetError::Corrupt { .. }) = &error {
+            maintenance::fail(node, tablet, damage);
+            return Fault::new(Code::TabletFailed, ErrorCode::IllegalState, error.to_string());
+        }
+        Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string())
+    };
     while let Some(block) = scan.scanner.next_block(max_bytes).map_err(broken)? {
         if block.rows > 0 || !scan.scanner.has_more() || Instant::now() >= give_up {
             if block.rows > 0 && scan.tells_last_key {

@@ -131,7 +131,12 @@ fn the_next_start_goes_on_telling_and_gives_no_column_id_twice() {
     let open = |now| {
         let log = tablet::LogOptions { sync: tablet::SyncPolicy::Always, ..Default::default() };
         let backend = std::sync::Arc::new(memory.clone());
-        let storage = tablet::Storage { backend, folder: "".into(), log };
+        let storage = tablet::Storage {
+            backend,
+            folder: "".into(),
+            log,
+            cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
+        };
         let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
         Catalog::restore(Limits::default(), fastrand::Rng::with_seed(7), opened, "c", now).unwrap().0
     };
@@ -173,7 +178,12 @@ fn an_alteration_that_the_disk_refuses_does_not_happen() {
     use tablet::backend::{Fault as DiskFault, Faulty};
     // The id of the cluster takes the first three operations, the table and its tablet one each.
     let backend = std::sync::Arc::new(Faulty::new(Memory::new(), 5, DiskFault::Death));
-    let storage = tablet::Storage { backend, folder: "".into(), log: tablet::LogOptions::default() };
+    let storage = tablet::Storage {
+        backend,
+        folder: "".into(),
+        log: tablet::LogOptions::default(),
+        cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
+    };
     let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
     let now = Instant::now();
     let random = fastrand::Rng::with_seed(7);
