@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schema::row_ops::Decoder;
 use schema::{HybridClock, Partition, PartitionSchema};
 use tablet::backend::Memory;
-use tablet::{LogOptions, ScanSpec, Storage, Tablet, TabletOptions};
+use tablet::{BlockCache, LogOptions, ScanSpec, Storage, Tablet, TabletOptions};
 
 use crate::row_operations::small;
 use crate::sealed_file::put;
@@ -59,6 +59,7 @@ fn open(memory: &Memory) -> Option<Tablet> {
         backend: Arc::new(memory.clone()),
         folder: PathBuf::from("log"),
         log: LogOptions::default(),
+        cache: Arc::new(BlockCache::new(0)),
     };
     Tablet::open_in(storage, options, Arc::new(HybridClock::default()), &mut |_, _| {}).ok()
 }

@@ -234,7 +234,7 @@ mod tests {
     fn merging_by_size_writes_each_row_a_few_times_only() {
         let (mut sizes, mut written, mut flushed) = (Vec::new(), 0, 0);
         for _ in 0..1000 {
-            sizes.push(64);
+            sizes.extend([64]);
             flushed += 64;
             loop {
                 let chosen = of(&sizes);

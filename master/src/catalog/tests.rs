@@ -190,7 +190,7 @@ fn a_change_that_the_disk_refuses_does_not_happen() {
         backend,
         folder: "".into(),
         log: tablet::LogOptions::default(),
-        cache: Arc::new(tablet::BlockCache::new(0)),
+        cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
     };
     let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
     let now = Instant::now();

@@ -89,7 +89,7 @@ pub(crate) fn plan(
     let mut cells = (Vec::new(), Vec::new());
     let hashes: Vec<u64> = summaries.iter().map(|summary| summary.hash).collect();
     if planner.insert_all(&summaries, &hashes) {
-        return planner.plan;
+        return Ok(planner.plan);
     }
     // What a batch is about to need of the index is read together, some operations ahead.
     let mut ahead = hashes.chunks(TOUCHED_AT_ONCE);
