@@ -73,6 +73,8 @@ impl Model {
             }
             (OpKind::Delete | OpKind::DeleteIgnore, Some(_)) => None,
             (OpKind::Upsert, Some(_)) if im.is_some() => return Err("immutable"),
+            // It sets nothing that may be set: no change is seen.
+            (OpKind::Upsert | OpKind::UpsertIgnore, Some(_)) if a.is_none() && d.is_none() => return Ok(()),
             (OpKind::Update | OpKind::Upsert, Some(old)) => Some(over(old, false)),
             (OpKind::UpdateIgnore | OpKind::UpsertIgnore, Some(old)) => Some(over(old, true)),
             (_, None) => Some(fresh),
