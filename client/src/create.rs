@@ -138,7 +138,7 @@ impl TableCreator {
         let deadline = Deadline::after(self.timeout);
         let (request, features) = self.request()?;
         let shared = &self.client.shared;
-        let answer = shared.ask_master::<CreateTable>(&request, features, &self.name, &deadline).await?;
+        let answer = shared.ask_master::<CreateTable>(&request, &features, &self.name, &deadline).await?;
         let id = answer.table_id.as_deref().map(text).unwrap_or_default();
         if self.wait {
             self.wait_until_done(&id, &deadline).await?;
@@ -162,7 +162,7 @@ impl TableCreator {
         }
     }
 
-    fn request(&self) -> Result<(CreateTableRequestPb, &'static [u32]), CreateTableError> {
+    fn request(&self) -> Result<(CreateTableRequestPb, Vec<u32>), CreateTableError> {
         let names = self.hash.iter().chain(self.ranges.iter().flat_map(|range| range.hash.iter().flatten()));
         let names = names.flat_map(|hash| &hash.columns).chain(self.range_columns.iter().flatten());
         for name in names {
@@ -205,11 +205,13 @@ impl TableCreator {
         for split in &self.splits {
             rows.push(OpKind::SplitRow, split).map_err(failed)?;
         }
-        let features: &[u32] = match (own_hash, self.ranges.is_empty()) {
-            (true, _) => &[FEATURE_RANGE_PARTITION_BOUNDS, FEATURE_RANGE_SPECIFIC_HASH_SCHEMA],
-            (false, false) => &[FEATURE_RANGE_PARTITION_BOUNDS],
-            (false, true) => &[],
-        };
+        let counts = self.schema.columns().iter().any(|column| column.auto_incrementing);
+        let needed = [
+            (FEATURE_RANGE_PARTITION_BOUNDS, !self.ranges.is_empty()),
+            (FEATURE_RANGE_SPECIFIC_HASH_SCHEMA, own_hash),
+            (FEATURE_AUTO_INCREMENTING_COLUMN, counts),
+        ];
+        let features = needed.into_iter().filter(|(_, needed)| *needed).map(|(feature, _)| feature).collect();
         let request = CreateTableRequestPb {
             name: self.name.clone(),
             schema: SchemaPb::from(&self.schema),
@@ -226,6 +228,8 @@ impl TableCreator {
     }
 }
 
+/// `MasterFeatures::AUTO_INCREMENTING_COLUMN`.
+const FEATURE_AUTO_INCREMENTING_COLUMN: u32 = 11;
 /// `MasterFeatures::RANGE_PARTITION_BOUNDS`.
 const FEATURE_RANGE_PARTITION_BOUNDS: u32 = 1;
 /// `MasterFeatures::RANGE_SPECIFIC_HASH_SCHEMA`.

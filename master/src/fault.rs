@@ -171,12 +171,6 @@ pub(crate) enum Fault {
     /// Tables are recalled by id.
     #[error("missing table ID")]
     NoIdNamed,
-    /// Values that count by themselves are not built yet.
-    #[error("auto-incrementing columns are not supported yet (column '{column}')")]
-    NoAutoIncrementingYet {
-        /// Its name.
-        column: String,
-    },
     /// A tablet server will not make a tablet of the table, however often it is asked.
     #[error("the table cannot be created: tablet server {server} refuses tablet {tablet}: {why}")]
     TabletRefused {
@@ -422,7 +416,6 @@ impl Fault {
                 (Code::ReplicationFactorTooHigh, ErrorCode::InvalidArgument)
             }
             F::NoReplicationYet(_) => (Code::IllegalReplicationFactor, ErrorCode::NotSupported),
-            F::NoAutoIncrementingYet { .. } => (Code::InvalidSchema, ErrorCode::NotSupported),
             F::TabletRefused { .. } => (Code::UnknownError, ErrorCode::InvalidArgument),
             F::TooManyTablets(_) => (Code::TooManyTablets, ErrorCode::InvalidArgument),
             F::TabletNotRunning => (Code::TabletNotRunning, ErrorCode::ServiceUnavailable),

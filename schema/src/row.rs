@@ -127,9 +127,10 @@ impl PartialRow {
         Value::from_raw(column.data_type, self.cell(index).value()?)
     }
 
-    /// True if every key column is set.
+    /// True if every key column is set, apart from one that the server counts.
     pub fn is_key_set(&self) -> bool {
-        (0..self.schema.key_columns()).all(|index| self.cell(index).value().is_some())
+        let key = self.schema.columns().iter().take(self.schema.key_columns());
+        key.enumerate().all(|(index, column)| column.auto_incrementing || self.cell(index).value().is_some())
     }
 
     fn find(&self, name: &str) -> Result<usize, RowError> {

@@ -16,12 +16,6 @@ pub enum OpenError {
     /// Rows are found by their key.
     #[error("the schema of a tablet needs a primary key")]
     NoPrimaryKey,
-    /// Not done yet.
-    #[error("auto-incrementing column '{column}' is not supported yet")]
-    AutoIncrementing {
-        /// The column.
-        column: String,
-    },
     /// The partitions do not fit the schema.
     #[error(transparent)]
     Partition(#[from] PartitionError),

@@ -27,9 +27,6 @@ impl Shape {
         if schema.key_columns() == 0 {
             return Err(OpenError::NoPrimaryKey);
         }
-        if let Some(column) = schema.columns().iter().find(|column| column.auto_incrementing) {
-            return Err(OpenError::AutoIncrementing { column: column.name.clone() });
-        }
         let partitioner = about.partition_schema.partitioner(schema)?;
         let is_here = |bucket: u32| about.partition.contains(&bucket.to_be_bytes());
         let buckets = partitioner

@@ -117,7 +117,7 @@ impl Tablet {
     /// Opens an empty tablet that lives in memory only. Timestamps come from `clock`, which the tablets of a server share.
     ///
     /// # Errors
-    /// The description is wrong: no column ids, no key, an auto-incrementing column, or impossible partitions.
+    /// The description is wrong: no column ids, no key, or impossible partitions.
     pub fn open(options: TabletOptions, clock: Arc<HybridClock>) -> Result<Self, OpenError> {
         let cache = Arc::new(BlockCache::new(CACHE_BYTES));
         let files = Files { backend: Arc::new(Memory::new()), folder: PathBuf::new(), cache, lasting: false };

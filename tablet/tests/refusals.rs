@@ -129,10 +129,6 @@ fn a_tablet_needs_column_ids_and_a_key() {
     let columns = || vec![Column::new("k", DataType::Int64)];
     assert_eq!(error(Schema::new(columns(), 1).unwrap()), OpenError::NoColumnIds);
     assert_eq!(error(Schema::new(columns(), 0).unwrap().with_sequential_ids(1)), OpenError::NoPrimaryKey);
-    let mut counter = Column::new("c", DataType::Int64);
-    counter.auto_incrementing = true;
-    let schema = Schema::new([columns(), vec![counter]].concat(), 2).unwrap().with_sequential_ids(1);
-    assert_eq!(error(schema), OpenError::AutoIncrementing { column: "c".into() });
 }
 
 #[test]

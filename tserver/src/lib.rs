@@ -26,6 +26,7 @@ mod heartbeat;
 mod maintenance;
 mod memory;
 mod node;
+mod numbering;
 mod options;
 mod replicas;
 mod scanner;

@@ -8,6 +8,7 @@ use server_base::{ServerClock, ServerIdentity};
 
 use crate::commit_wait::CommitWaits;
 use crate::memory::MemoryLimit;
+use crate::numbering::Numbering;
 use crate::scanner::registry::Scanners;
 use crate::scanner::shared::SharedBlocks;
 use crate::storage::TabletStore;
@@ -22,6 +23,7 @@ pub(crate) struct Node {
     /// `None` if tablets live in memory only.
     pub(crate) store: Option<TabletStore>,
     pub(crate) scanners: Scanners,
+    pub(crate) numbering: Numbering,
     pub(crate) shared: SharedBlocks,
     pub(crate) memory: MemoryLimit,
     pub(crate) commit_waits: CommitWaits,

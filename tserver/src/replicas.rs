@@ -148,6 +148,7 @@ pub(crate) fn remove(node: &Node, replica: &Replica, keep_tombstone: bool) -> Re
         if keep_tombstone { store.tombstone(id) } else { store.delete(id) }.map_err(unwritten)?;
     }
     node.tablets.remove(id, keep_tombstone);
+    node.numbering.forget(id);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use crate::commit_wait::CommitWaits;
 use crate::heartbeat::Heartbeats;
 use crate::memory::MemoryLimit;
 use crate::node::Node;
+use crate::numbering::Numbering;
 use crate::scanner::registry::Scanners;
 use crate::scanner::shared::SharedBlocks;
 use crate::services;
@@ -60,6 +61,7 @@ impl TabletServer {
                 TabletStore::new(folder, durability::log_options(&options.flags), cache_bytes)
             }),
             scanners: Scanners::new(),
+            numbering: Numbering::default(),
             shared: SharedBlocks::new((options.flags.count("block_cache_capacity_mb") as u64) << 20),
             memory: MemoryLimit::from_flags(&options.flags),
             commit_waits: CommitWaits::start(queue)?,

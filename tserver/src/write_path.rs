@@ -37,6 +37,8 @@ pub(crate) fn write(
         return Err(Fault::invalid(Code::InvalidSchema, "User requests should not have Column IDs"));
     }
     let operations = request.row_operations.clone().unwrap_or_default();
+    let numbered = node.numbering.number(tablet, &client, &operations)?;
+    let (client, operations) = numbered.unwrap_or((client, operations));
     let propagated = request.propagated_timestamp.map(Timestamp);
     let key = id.map(|id| RequestKey {
         client_id: &id.client_id,
@@ -83,7 +85,7 @@ pub(crate) fn answer(outcome: &WriteOutcome) -> WriteResponsePb {
     }
 }
 
-fn undecodable(error: RowOpError) -> Fault {
+pub(crate) fn undecodable(error: RowOpError) -> Fault {
     let status = if error.is_corruption() {
         ErrorCode::Corruption
     } else if error.is_not_supported() {

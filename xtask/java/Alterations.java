@@ -227,6 +227,35 @@ final class Alterations {
     client.deleteTable(NAME);
   }
 
+  void countedRows() throws Exception {
+    Schema schema =
+        new Schema(
+            List.of(
+                new ColumnSchemaBuilder("k", Type.INT32).nonUniqueKey(true).build(),
+                new ColumnSchemaBuilder("v", Type.STRING).nullable(true).build()));
+    KuduTable table =
+        client.createTable("java.counted", schema,
+            new CreateTableOptions().setNumReplicas(1).addHashPartitions(List.of("k"), 2));
+    Checks.equal(List.of("k", "auto_incrementing_id", "v"),
+        table.getSchema().getColumns().stream().map(ColumnSchema::getName).toList(), "columns");
+    KuduSession session = client.newSession();
+    for (int i = 0; i < 6; i++) {
+      Insert insert = table.newInsert();
+      insert.getRow().addInt("k", i % 2);
+      insert.getRow().addString("v", "v" + i / 2);
+      Checks.holds(!session.apply(insert).hasRowError(), "row " + i);
+    }
+    List<String> expected = new ArrayList<>();
+    for (int k = 0; k < 2; k++) {
+      for (int n = 1; n <= 3; n++) {
+        expected.add("INT32 k=" + k + ", INT64 auto_incrementing_id=" + n + ", STRING v=v" + (n - 1));
+      }
+    }
+    Checks.equal(expected, rows(table, "k", "auto_incrementing_id", "v"), "rows");
+    session.close();
+    client.deleteTable("java.counted");
+  }
+
   void recall() throws Exception {
     KuduTable table = table();
     Checks.holds(!insert(table, 1).hasRowError(), "a row");

@@ -25,6 +25,7 @@ public final class Main {
       checks.run("immutable_columns_keep_their_values", alterations::immutableColumns);
       checks.run("ranges_come_and_go", alterations::ranges);
       checks.run("a_renamed_table_is_the_same_table", alterations::names);
+      checks.run("rows_of_one_key_are_counted", alterations::countedRows);
       checks.run("a_deleted_table_comes_back", alterations::recall);
       Rows rows = new Rows(client);
       checks.run("rows_of_every_type_follow_insert_upsert_update_delete", rows::everyType);

@@ -179,4 +179,4 @@ fn check_encoding(column: &str, data_type: DataType, number: i32) -> Result<(), 
 }
 
 /// The name that a table's counting column has.
-const AUTO_INCREMENTING: &str = "auto_incrementing_id";
+pub(super) const AUTO_INCREMENTING: &str = "auto_incrementing_id";

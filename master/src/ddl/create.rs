@@ -6,7 +6,7 @@ use schema::Schema;
 use schema::partition::create_partitions;
 use schema::wire::partition::{partition_schema_from_pb, range_spec_from_pb};
 
-use super::columns::{check_column, check_kind, complete_defaults};
+use super::columns::{AUTO_INCREMENTING, check_column, check_kind, complete_defaults};
 use super::{check, properties, replicas};
 use crate::catalog::tables::{Definition, NewTablet, TablePlan};
 use crate::fault::{Fault, IdentifierFault};
@@ -84,8 +84,12 @@ fn schema(request: &CreateTableRequestPb, limits: &Limits) -> Result<Schema, Fau
     columns.iter().try_for_each(|column| check_column(column, limits))?;
     let schema = Schema::try_from(&request.schema).map_err(Fault::BadSchema)?;
     schema.columns().iter().try_for_each(check_kind)?;
-    if let Some(column) = schema.columns().iter().find(|column| column.auto_incrementing) {
-        return Err(Fault::NoAutoIncrementingYet { column: column.name.clone() });
+    for (index, column) in schema.columns().iter().enumerate() {
+        // Such a column makes keys unique; it is named so everywhere.
+        let counts_in_key = column.auto_incrementing && index < schema.key_columns();
+        if (column.name == AUTO_INCREMENTING) != counts_in_key {
+            return Err(Fault::ReservedColumn);
+        }
     }
     Ok(schema.with_sequential_ids(0))
 }
@@ -218,17 +222,24 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_would_count_by_itself_is_refused_at_once() {
+    fn a_column_that_counts_is_of_the_key_and_has_a_name_of_its_own() {
         let mut request = request("t");
         let counter = ColumnSchemaPb {
             r#type: DataType::Int64 as i32,
             is_auto_incrementing: Some(true),
             ..column("auto_incrementing_id", true)
         };
-        request.schema.columns.insert(1, counter);
-        let fault = plan(request, "root", &Limits::default()).unwrap_err();
-        assert!(matches!(fault, Fault::NoAutoIncrementingYet { .. }), "{fault}");
-        assert_eq!(fault.codes().1, proto::kudu::app_status_pb::ErrorCode::NotSupported);
+        request.schema.columns.insert(1, counter.clone());
+        let made = plan(request.clone(), "root", &Limits::default()).unwrap();
+        assert!(made.about.schema.columns()[1].auto_incrementing);
+        for wrong in [
+            ColumnSchemaPb { name: "other".into(), ..counter.clone() },
+            ColumnSchemaPb { is_auto_incrementing: None, ..counter },
+        ] {
+            request.schema.columns[1] = wrong;
+            let fault = plan(request.clone(), "root", &Limits::default()).unwrap_err();
+            assert_eq!(fault, Fault::ReservedColumn);
+        }
     }
 
     #[test]

@@ -48,7 +48,6 @@ pub(super) struct Target {
     key: bool,
     nullable: bool,
     immutable: bool,
-    auto_incrementing: bool,
     /// Cells of the right width that are longer than this may be out of bounds.
     pub(super) safe_bytes: usize,
 }
@@ -57,8 +56,7 @@ pub(super) struct Target {
 pub(super) enum Fill {
     Value(Bytes),
     Null,
-    /// The tablet does.
-    Later,
+    Number,
     Required,
 }
 
@@ -80,7 +78,8 @@ impl Decoder {
             varlen: column.data_type.is_varlen(),
         };
         let fill = |column: &crate::Column| match &column.write_default {
-            _ if column.auto_incrementing => Fill::Later,
+            // Who numbers the rows sets it before the rows are decoded for good.
+            _ if column.auto_incrementing => Fill::Number,
             Some(value) => Fill::Value(value.to_raw()),
             None if column.nullable => Fill::Null,
             None => Fill::Required,
@@ -90,7 +89,6 @@ impl Decoder {
             key: index < table.key_columns(),
             nullable: column.nullable,
             immutable: column.immutable,
-            auto_incrementing: column.auto_incrementing,
             safe_bytes: match column.data_type {
                 DataType::Varchar => usize::from(column.length).min(bounds::MAX_CELL_SIZE),
                 data_type if data_type.is_varlen() => bounds::MAX_CELL_SIZE,
@@ -229,15 +227,16 @@ impl Decoder {
                         *cell = Cell::Null;
                         None
                     }
-                    Fill::Later => None,
+                    Fill::Number => Some(Fault::AutoIncrementing),
                     Fill::Required => Some(Fault::Missing),
                 },
-                Cell::Unset if kind.is_upsert() => {
-                    matches!(target.fill, Fill::Required | Fill::Later).then_some(Fault::Missing)
-                }
+                Cell::Unset if kind.is_upsert() => match target.fill {
+                    Fill::Number => Some(Fault::AutoIncrementing),
+                    Fill::Required => Some(Fault::Missing),
+                    _ => None,
+                },
                 Cell::Unset => target.key.then_some(Fault::MissingKey),
                 _ if kind.is_delete() && !target.key => Some(Fault::DeleteWithValue),
-                _ if kind.is_insert() && target.auto_incrementing => Some(Fault::AutoIncrementing),
                 _ if kind.is_update() && target.immutable => {
                     ignored_immutable = true;
                     *cell = Cell::Unset;
@@ -362,6 +361,12 @@ impl<'a> Ops<'a> {
         Some(Op { kind, cells, fault, ignored_immutable })
     }
 
+    /// Reads an operation's cells as the client sent them, in the order of the table's columns: without defaults and rules.
+    pub fn sent(&self, index: usize, cells: &mut Vec<Cell<'a>>) -> Option<OpKind> {
+        let rest = self.rows.get(*self.starts.get(index)? as usize..)?;
+        Some(self.decoder.read(rest, self.indirect, cells)?.0)
+    }
+
     /// Reads the operations in order.
     pub fn cursor(&self) -> Cursor<'_, 'a> {
         Cursor { ops: self, next: 0, cells: Vec::new() }
@@ -399,8 +404,7 @@ impl Cursor<'_, '_> {
 pub struct Op<'a> {
     /// What to do.
     pub kind: OpKind,
-    /// The cells in the order of the table's columns. INSERT and INSERT_IGNORE have their defaults filled in (but for an
-    /// auto-incrementing column); other kinds leave unset what the client did.
+    /// The cells in the order of the table's columns. INSERT and INSERT_IGNORE have their defaults filled in; other kinds leave unset what the client did.
     pub cells: &'a [Cell<'a>],
     /// Why this operation must not be applied, while others of the request may.
     pub fault: Option<RowFault>,
@@ -445,8 +449,8 @@ pub enum RowFault {
         /// Name of the column.
         column: String,
     },
-    /// An insert sets what the server alone may set.
-    #[error("auto-incrementing column '{column}' must not be set by INSERT")]
+    /// Whoever inserts has the server number the rows; an upsert names its row.
+    #[error("auto-incrementing column '{column}' should be set for UPSERT/UPSERT_IGNORE operations")]
     AutoIncrementing {
         /// Name of the column.
         column: String,
