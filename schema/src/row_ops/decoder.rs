@@ -351,20 +351,20 @@ impl<'a> Ops<'a> {
 
     /// Reads an operation into `cells`, which is used again; `None` behind the last.
     pub fn read<'s>(&self, index: usize, cells: &'s mut Vec<Cell<'a>>) -> Option<Op<'s>> {
-        let start = match &self.starts {
-            Starts::Every(stride) => index.checked_mul(*stride)?,
-            Starts::Each(starts) => *starts.get(index)? as usize,
-        };
-        let rest = self.rows.get(start..).filter(|rest| !rest.is_empty())?;
-        let (kind, _) = self.decoder.read(rest, self.indirect, cells)?;
+        let kind = self.sent(index, cells)?;
         let (fault, ignored_immutable) = self.decoder.finish(kind, cells);
         Some(Op { kind, cells, fault, ignored_immutable })
     }
 
     /// Reads an operation's cells as the client sent them, in the order of the table's columns: without defaults and rules.
     pub fn sent(&self, index: usize, cells: &mut Vec<Cell<'a>>) -> Option<OpKind> {
-        let rest = self.rows.get(*self.starts.get(index)? as usize..)?;
-        Some(self.decoder.read(rest, self.indirect, cells)?.0)
+        let start = match &self.starts {
+            Starts::Every(stride) => index.checked_mul(*stride)?,
+            Starts::Each(starts) => *starts.get(index)? as usize,
+        };
+        let rest = self.rows.get(start..).filter(|rest| !rest.is_empty())?;
+        let (kind, _) = self.decoder.read(rest, self.indirect, cells)?;
+        Some(kind)
     }
 
     /// Reads the operations in order.
