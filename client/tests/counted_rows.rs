@@ -55,7 +55,7 @@ async fn rows_of_one_key_get_numbers_that_go_on_behind_the_greatest() {
     assert_eq!(changed.count().await.unwrap(), 1);
 
     let error = session.apply(at(table.insert(), 7)).await.unwrap_err();
-    assert!(error.to_string().contains("should not be specified for INSERT"), "{error}");
+    assert!(error.to_string().contains("should not be set for INSERT"), "{error}");
     let error = session.apply(table.upsert().with("k", 1).unwrap()).await.unwrap_err();
     assert!(error.to_string().contains("should be set for UPSERT/UPSERT_IGNORE operations"), "{error}");
     assert_eq!(numbers(&table).await.len(), 5);

@@ -79,7 +79,7 @@ fn number_of(kind: OpKind, cell: Option<Cell<'_>>, greatest: &mut i64) -> Result
         .map(|raw| i64::from_le_bytes(*raw));
     if kind.is_insert() {
         if given.is_some() {
-            let text = "Auto-Incrementing column should not be specified for INSERT operation";
+            let text = "auto-incrementing column should not be set for INSERT/INSERT_IGNORE operations";
             return Err(Fault::invalid(Code::MismatchedSchema, text));
         }
         let next = greatest.checked_add(1).ok_or_else(|| {

@@ -237,7 +237,7 @@ final class Alterations {
         client.createTable("java.counted", schema,
             new CreateTableOptions().setNumReplicas(1).addHashPartitions(List.of("k"), 2));
     Checks.equal(List.of("k", "auto_incrementing_id", "v"),
-        table.getSchema().getColumns().stream().map(ColumnSchema::getName).toList(), "columns");
+        table.getSchema().getColumns().stream().map(ColumnSchema::getName).collect(java.util.stream.Collectors.toList()), "columns");
     KuduSession session = client.newSession();
     for (int i = 0; i < 6; i++) {
       Insert insert = table.newInsert();
