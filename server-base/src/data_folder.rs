@@ -68,10 +68,10 @@ pub enum DataFolderError {
         /// Whose it is.
         found: String,
     },
-    /// It was written by a later version.
-    #[error("{} has format {found}, this program reads up to {FORMAT}: use the newer program", path.display())]
+    /// It was written by a later version, or by one from before there were releases.
+    #[error("{} has format {found}, this program reads format {FORMAT}: use the program that wrote it", path.display())]
     #[non_exhaustive]
-    NewerFormat {
+    OtherFormat {
         /// The file.
         path: PathBuf,
         /// Its format.
@@ -190,8 +190,8 @@ fn parse(text: &str, path: &Path, role: Role) -> Result<ServerUuid, DataFolderEr
     let mut lines = text.lines();
     let (who, format, uuid) = (lines.next(), lines.next(), lines.next());
     let found = format.and_then(|line| line.strip_prefix("format ")).ok_or_else(damaged)?;
-    if found.parse::<u32>().is_ok_and(|found| found > FORMAT) {
-        return Err(DataFolderError::NewerFormat { path: path.to_owned(), found: found.to_owned() });
+    if found.parse::<u32>().is_ok_and(|found| found != FORMAT) {
+        return Err(DataFolderError::OtherFormat { path: path.to_owned(), found: found.to_owned() });
     }
     let body_end = text.rfind("crc32c ").ok_or_else(damaged)?;
     let (body, crc) = text.split_at(body_end);
@@ -222,8 +222,8 @@ fn check_empty(path: &Path, content: &str) -> Result<(), DataFolderError> {
     Ok(())
 }
 
-/// The newest format of the whole folder that is known here.
-const FORMAT: u32 = 1;
+/// The format of the whole folder. 1 had the tablets' logs in other places, where they would not be found.
+const FORMAT: u32 = 2;
 const INSTANCE: &str = "instance";
 const DRAFT: &str = "instance.draft";
 /// Every new file system of its own has one.
@@ -270,9 +270,13 @@ mod tests {
 
         let instance = path.join(INSTANCE);
         let text = fs::read_to_string(&instance).unwrap();
-        fs::write(&instance, text.replace("format 1", "format 2")).unwrap();
-        let newer = "DIR/instance has format 2, this program reads up to 1: use the newer program";
-        assert_eq!(refused(path, Role::Master), newer);
+        for other in [1, 3] {
+            fs::write(&instance, text.replace("format 2", &format!("format {other}"))).unwrap();
+            let said = format!(
+                "DIR/instance has format {other}, this program reads format 2: use the program that wrote it"
+            );
+            assert_eq!(refused(path, Role::Master), said);
+        }
         let uuid = text.find("uuid ").unwrap() + 5;
         for broken in ["", "nyala master\n", &text[..uuid], &text.replace("uuid ", "uuid f")] {
             fs::write(&instance, broken).unwrap();
