@@ -16,7 +16,7 @@ use crate::{
     row_ops::Encoder,
 };
 
-/// Reads and checks a partition schema over the table's schema. A missing range part means the whole key, an empty one
+/// Reads and checks a partition schema over the table's schema. A missing range part means the whole key but for a column that counts by itself, an empty one
 /// none.
 pub fn partition_schema_from_pb(
     pb: &PartitionSchemaPb,
@@ -24,7 +24,12 @@ pub fn partition_schema_from_pb(
 ) -> Result<PartitionSchema, WireError> {
     let range_columns = match &pb.range_schema {
         Some(range) => ids(&range.columns, schema)?,
-        None => (0..schema.key_columns()).map(|index| schema.id(index)).collect(),
+        // A number that the tablet gives is no part of the partition key: nobody has it before the tablet is found.
+        None => {
+            let counts =
+                |index: &usize| schema.columns().get(*index).is_some_and(|column| column.auto_incrementing);
+            (0..schema.key_columns()).filter(|index| !counts(index)).map(|index| schema.id(index)).collect()
+        }
     };
     let mut partitioning = PartitionSchema {
         hash_dimensions: hash_dimensions_from_pb(&pb.hash_schema, schema)?,
@@ -192,5 +197,20 @@ impl From<&Partition> for PartitionPb {
             partition_key_start: Some(partition.start.clone().into()),
             partition_key_end: Some(partition.end.clone().into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Column, DataType};
+
+    #[test]
+    fn without_ranges_the_key_is_the_range_but_for_the_number_that_a_tablet_gives() {
+        let number = Column::new("number", DataType::Int64).auto_incrementing(true);
+        let columns = vec![Column::new("k", DataType::Int32), number, Column::new("v", DataType::String)];
+        let schema = Schema::new(columns, 2).unwrap().with_sequential_ids(10);
+        let partitioning = partition_schema_from_pb(&PartitionSchemaPb::default(), &schema).unwrap();
+        assert_eq!(partitioning.range_columns, [ColumnId(10)]);
     }
 }
