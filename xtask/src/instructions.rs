@@ -64,7 +64,7 @@ const SUBJECTS: &[Subject] = &[
         run: rows::columnar,
         rounds: 20,
         per_round: rows::ROWS,
-        expected: 19,
+        expected: 24,
     },
     Subject {
         name: "row of a row-wise block",

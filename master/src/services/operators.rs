@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use proto::kudu::HostPortPb;
+use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::master::change_t_server_state_request_pb::HandleMissingTs;
 use proto::kudu::master::t_server_state_change_pb::StateChange;
 use proto::kudu::master::{
     AddMasterResponsePb, ChangeTServerStateRequestPb, ChangeTServerStateResponsePb,
-    RefreshAuthzCacheResponsePb, RemoveMasterRequestPb, RemoveMasterResponsePb, UnregisterTServerResponsePb,
+    RefreshAuthzCacheResponsePb, RemoveMasterRequestPb, UnregisterTServerResponsePb,
 };
 use proto::methods::master_service as m;
 use rpc_server::Call;
@@ -16,8 +17,10 @@ use super::{Context, now};
 use crate::fault::Fault;
 
 pub(super) fn change_state(context: &Arc<Context>, call: Call<m::ChangeTServerState>) {
-    let error = change(context, call.request()).err().map(Into::into);
-    call.respond(&ChangeTServerStateResponsePb { error });
+    match change(context, call.request()) {
+        Ok(()) => call.respond(&ChangeTServerStateResponsePb::default()),
+        Err(fault) => call.fail_application(as_status(&fault)),
+    }
 }
 
 fn change(context: &Context, request: &ChangeTServerStateRequestPb) -> Result<(), Fault> {
@@ -44,6 +47,9 @@ pub(super) fn unregister(context: &Arc<Context>, call: Call<m::UnregisterTServer
         None => Err(Fault::BadServerChange("uuid not provided")),
         Some(uuid) => context.catalog.lock().unregister(uuid, request.force_unregister_live_tserver(), now()),
     };
+    // Who is not there is unregistered.
+    let done =
+        done.or_else(|fault| if matches!(fault, Fault::UnknownServer(_)) { Ok(()) } else { Err(fault) });
     call.respond(&UnregisterTServerResponsePb { error: done.err().map(Into::into) });
 }
 
@@ -54,7 +60,7 @@ pub(super) fn refresh_authz_cache(_: &Arc<Context>, call: Call<m::RefreshAuthzCa
 
 pub(super) fn remove_master(context: &Arc<Context>, call: Call<m::RemoveMaster>) {
     let fault = refuse_removal(context, &call);
-    call.respond(&RemoveMasterResponsePb { error: Some(fault.into()) });
+    call.fail_application(as_status(&fault));
 }
 
 fn refuse_removal(context: &Context, call: &Call<m::RemoveMaster>) -> Fault {
@@ -73,6 +79,16 @@ pub(super) fn add_master(context: &Arc<Context>, call: Call<m::AddMaster>) {
         Some(address) => Fault::NoSecondMaster(text(address)),
     };
     call.respond(&AddMasterResponsePb { error: Some(fault.into()) });
+}
+
+/// The fault as the real master words it where it fails the call, in place of an error in the answer.
+fn as_status(fault: &Fault) -> String {
+    let kind = match fault.codes().1 {
+        ErrorCode::NotFound => "Not found",
+        ErrorCode::IoError => "IO error",
+        _ => "Invalid argument",
+    };
+    format!("{kind}: {fault}")
 }
 
 fn is_own<M: proto::Method>(context: &Context, call: &Call<M>, address: &HostPortPb) -> bool {
