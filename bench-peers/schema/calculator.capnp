@@ -1,4 +1,4 @@
-# The calculator of Kudu's rpc-bench. `src/gen/calculator_capnp.rs` is made from it by capnpc 0.27 (and `capnp` 0.9.2).
+# The calculator of Kudu's rpc-bench. The build script makes the stubs from it, with the program `capnp`.
 @0xb1d6f2a9c07e4d53;
 
 interface Calculator {

@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod calculator;
-#[path = "gen/calculator_capnp.rs"]
 #[allow(clippy::all, unreachable_pub, unused)]
-mod calculator_capnp;
+mod calculator_capnp {
+    include!(concat!(env!("OUT_DIR"), "/calculator_capnp.rs"));
+}
 mod figures;
 mod flight;
 mod listener;
