@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tablet::FileError;
 use tablet::backend::{Backend, Memory};
 use tablet::sealed::{self, Kind, SealedError};
 
@@ -16,7 +17,10 @@ pub fn run(bytes: &[u8]) {
             assert_eq!(&bytes[16..], content);
             assert!(bytes.starts_with(&KIND.magic));
         }
-        Err(error) => assert!(matches!(error, SealedError::Corrupt { .. } | SealedError::NewerFormat { .. })),
+        Err(error) => assert!(matches!(
+            error,
+            SealedError::Corrupt { .. } | SealedError::File(FileError::NewerFormat { .. })
+        )),
     }
     let written = Path::new("written");
     sealed::write(&memory, written, KIND, bytes).unwrap_or_else(|error| panic!("memory takes all: {error}"));

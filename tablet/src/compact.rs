@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schema::Timestamp;
 
 use crate::Tablet;
+use crate::file_error::FileError;
 use crate::flush::{MaintenanceError, Position};
 use crate::layer::{Layer, Stored};
 use crate::manifest::{self, Listed};
@@ -68,7 +69,10 @@ impl Tablet {
         self.replace_manifest(&mut kept, next)?;
         if !self.files.lasting && output.is_some() {
             // Its bytes are mapped.
-            backend.remove_folder(&folder).map_err(RowsetError::io("remove", &folder))?;
+            backend
+                .remove_folder(&folder)
+                .map_err(FileError::io("remove", &folder))
+                .map_err(RowsetError::from)?;
         }
         self.install(&inputs, output, kept.oldest, |input, row| merged.new_row(input, row));
         Ok(true)

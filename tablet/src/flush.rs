@@ -8,6 +8,7 @@ use parking_lot::MutexGuard;
 use schema::Timestamp;
 
 use crate::backend::Backend;
+use crate::file_error::FileError;
 use crate::layer::{Content, Frozen, Layer, Stored};
 use crate::log::LogError;
 use crate::manifest::{self, Listed, Manifest};
@@ -134,7 +135,11 @@ impl Tablet {
         self.save(kept, &frozen.position, stored.as_ref().map(|stored| stored.number))?;
         if !self.files.lasting && stored.is_some() {
             // Its bytes are mapped.
-            self.files.backend.remove_folder(&folder).map_err(RowsetError::io("remove", &folder))?;
+            self.files
+                .backend
+                .remove_folder(&folder)
+                .map_err(FileError::io("remove", &folder))
+                .map_err(RowsetError::from)?;
         }
         // What was dropped had ended for good.
         self.install(&[Arc::clone(layer)], stored, kept.oldest, |_, row| {

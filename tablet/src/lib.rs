@@ -31,7 +31,7 @@
 //!
 //! Limits: 2^32 - 1 row versions between two flushes. Timestamps and `now_micros` are microseconds since the Unix epoch.
 //!
-//! What it is not: replicated, or aware of protobuf and sockets. Auto-incrementing columns are refused for now.
+//! What it is not: replicated, or aware of protobuf and sockets. Auto-incrementing columns get their numbers from the caller.
 #![forbid(unsafe_code)]
 
 mod alter;
@@ -42,6 +42,7 @@ mod compact;
 mod description;
 mod durability;
 mod error;
+mod file_error;
 mod flush;
 mod layer;
 mod log;
@@ -50,7 +51,6 @@ mod manifest;
 mod memory;
 mod read;
 mod restore;
-#[allow(dead_code, unused_imports, reason = "lookups of many keys at once come next")]
 mod rowset;
 mod scan;
 pub mod sealed;
@@ -61,6 +61,7 @@ mod write;
 pub use alter::{AlterError, Alteration};
 pub use durability::Storage;
 pub use error::{OpenError, ScanError, WriteError};
+pub use file_error::FileError;
 pub use flush::MaintenanceError;
 pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};
 pub use rowset::{BlockCache, RowsetError};

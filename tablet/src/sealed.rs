@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::backend::Backend;
+use crate::file_error::FileError;
 
 /// What kind of file it is and which format its content has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,71 +16,53 @@ pub struct Kind {
 }
 
 /// A file that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealedError {
-    /// The system refused.
-    #[error("cannot {action} {}: {source}", .file.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file, below the root of its backend.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    /// It cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file was damaged, or is something else.
     #[error("{} is corrupt: it does not fit its checksum", .file.display())]
     Corrupt {
         /// The file, below the root of its backend.
         file: PathBuf,
     },
-    /// A file of a later version of this program.
-    #[error("{} has format {found}, this program reads up to {known}: use the newer program", .file.display())]
-    NewerFormat {
-        /// The file, below the root of its backend.
-        file: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The newest format known here.
-        known: u32,
-    },
 }
 
 impl SealedError {
     /// True if the system refused something that it may allow later.
     pub const fn is_retriable(&self) -> bool {
-        matches!(self, Self::Io { .. })
+        matches!(self, Self::File(error) if error.is_retriable())
     }
 
     /// True if there is no such file.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::File(FileError::Io { kind: io::ErrorKind::NotFound, .. }))
     }
 }
 
 /// Replaces the file at `path` by one with this content, and makes it last.
 ///
 /// # Errors
-/// [`SealedError::Io`]; the old file is still there then.
+/// [`SealedError::File`]; the old file is still there then.
 pub fn write(backend: &dyn Backend, path: &Path, kind: Kind, content: &[u8]) -> Result<(), SealedError> {
-    let failed = |action, file: &Path| {
-        let file = file.to_owned();
-        move |source| SealedError::Io { action, file, source }
-    };
     let draft = path.with_extension("draft");
     match backend.remove(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove", &draft)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(FileError::io("remove", &draft)(error).into());
+        }
         _ => {}
     }
     let version = kind.version.to_le_bytes();
     let crc = crc32c::crc32c_append(crc32c::crc32c(&[&kind.magic[..], &version].concat()), content);
-    let mut file = backend.create(&draft).map_err(failed("create", &draft))?;
-    file.append(&[&kind.magic, &version, &crc.to_le_bytes(), content]).map_err(failed("write to", &draft))?;
-    file.sync().map_err(failed("sync", &draft))?;
-    backend.rename(&draft, path).map_err(failed("replace", path))?;
+    let mut file = backend.create(&draft).map_err(FileError::io("create", &draft))?;
+    file.append(&[&kind.magic, &version, &crc.to_le_bytes(), content])
+        .map_err(FileError::io("write to", &draft))?;
+    file.sync().map_err(FileError::io("sync", &draft))?;
+    backend.rename(&draft, path).map_err(FileError::io("replace", path))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    backend.sync_folder(folder).map_err(failed("sync", folder))
+    Ok(backend.sync_folder(folder).map_err(FileError::io("sync", folder))?)
 }
 
 /// The content of the file at `path`.
@@ -87,16 +70,14 @@ pub fn write(backend: &dyn Backend, path: &Path, kind: Kind, content: &[u8]) -> 
 /// # Errors
 /// [`SealedError`] says whether it is not there, damaged, or of a later version.
 pub fn read(backend: &dyn Backend, path: &Path, kind: Kind) -> Result<Vec<u8>, SealedError> {
-    let file = || path.to_owned();
-    let mut bytes =
-        backend.read(path).map_err(|source| SealedError::Io { action: "read", file: file(), source })?;
-    let corrupt = || SealedError::Corrupt { file: file() };
+    let mut bytes = backend.read(path).map_err(FileError::io("read", path))?;
+    let corrupt = || SealedError::Corrupt { file: path.to_owned() };
     let (magic, rest) = bytes.split_first_chunk::<8>().ok_or_else(corrupt)?;
     let (version, rest) = rest.split_first_chunk::<4>().ok_or_else(corrupt)?;
     let (crc, content) = rest.split_first_chunk::<4>().ok_or_else(corrupt)?;
     let found = u32::from_le_bytes(*version);
     if *magic == kind.magic && found > kind.version {
-        return Err(SealedError::NewerFormat { file: file(), found, known: kind.version });
+        return Err(FileError::NewerFormat { file: path.to_owned(), found, known: kind.version }.into());
     }
     let expected = crc32c::crc32c_append(crc32c::crc32c(&[&magic[..], version].concat()), content);
     if *magic != kind.magic || expected.to_le_bytes() != *crc {

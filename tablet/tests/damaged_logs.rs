@@ -8,7 +8,7 @@ use common::batch;
 use common::storage::{reopen, row, table};
 use schema::OpKind;
 use tablet::backend::{Backend, Memory};
-use tablet::{LogError, OpenError, Problem, SyncPolicy};
+use tablet::{FileError, LogError, OpenError, Problem, SyncPolicy};
 
 /// A log of `batches` in segments of about 200 bytes.
 fn written(batches: i32) -> Memory {
@@ -47,7 +47,7 @@ fn a_damaged_byte_anywhere_but_in_the_last_write_is_named_by_file_and_offset() {
                 LogError::Corrupt { file, offset: at, .. } => {
                     assert!(file == *path && at <= offset as u64, "{file:?} at {at}");
                 }
-                LogError::NewerFormat { file, .. } => assert_eq!(&file, path),
+                LogError::File(error @ FileError::NewerFormat { .. }) => assert_eq!(error.file(), path),
                 other => panic!("{other}"),
             }
             let before: Vec<_> = segments.iter().map(|path| memory.read(path).unwrap().len()).collect();

@@ -192,7 +192,7 @@ fn damaged_files_are_named_and_fail_what_needs_them() {
         match reopen(copy, SyncPolicy::Always) {
             // Without the manifest the log begins in the middle.
             Err(OpenError::Log(LogError::Corrupt { .. })) => assert_eq!(path, Path::new("manifest")),
-            Err(OpenError::Rowset(RowsetError::Io { file, .. })) => assert_eq!(file, path),
+            Err(OpenError::Rowset(RowsetError::File(error))) => assert_eq!(error.file(), path),
             other => panic!("{path:?}: {other:?}"),
         }
     }

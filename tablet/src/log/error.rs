@@ -1,24 +1,16 @@
 //! What may go wrong with a log.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::file_error::FileError;
 
 /// A log that cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The system refused. After a failed write the log takes no more entries until the tablet is opened again.
-    #[error("cannot {action} {}: {message}", .file.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file, below the root of its backend.
-        file: PathBuf,
-        /// The kind of the system's error.
-        kind: io::ErrorKind,
-        /// The system's words.
-        message: String,
-    },
+    /// A file cannot be used. After a failed write the log takes no more entries until the tablet is opened again.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The bytes are not those that were written, and what follows them is: this is no cut tail. Restore the file from a
     /// copy, or delete the replica.
     #[error("{} is corrupt at offset {offset}: {problem}", .file.display())]
@@ -29,16 +21,6 @@ pub enum LogError {
         offset: u64,
         /// What is wrong there.
         problem: Problem,
-    },
-    /// A file of a later version of this program.
-    #[error("{} has format {found}, this program reads up to {known}: use the newer program", .file.display())]
-    NewerFormat {
-        /// The file, below the root of its backend.
-        file: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The newest format known here.
-        known: u32,
     },
     /// The tablet was closed or deleted meanwhile.
     #[error("the log is closed")]
@@ -73,15 +55,6 @@ pub enum Problem {
 impl LogError {
     /// True if it may pass without a change of the files: the disk was full or busy.
     pub const fn is_retriable(&self) -> bool {
-        matches!(self, Self::Io { .. })
-    }
-
-    pub(crate) fn io(action: &'static str, file: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::Io {
-            action,
-            file: file.to_owned(),
-            kind: error.kind(),
-            message: error.to_string(),
-        }
+        matches!(self, Self::File(error) if error.is_retriable())
     }
 }

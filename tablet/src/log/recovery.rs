@@ -11,6 +11,7 @@ use super::segment::{self, BadHeader, HEADER, Header};
 use super::writer::{Closed, Log, Place};
 use super::{LogError, LogOptions};
 use crate::backend::Backend;
+use crate::file_error::FileError;
 
 /// Reads the entries of the log in `folder` that follow entry `base`, in order, and opens it for more. `owner` is the id of
 /// the tablet. What the files of the tablet hold already, up to `base`, need not be there or whole.
@@ -22,7 +23,7 @@ pub(crate) fn recover(
     base: u64,
     mut each: impl FnMut(u64, &[u8]) -> Result<(), EntryError>,
 ) -> Result<Log, LogError> {
-    let names = backend.list(folder).map_err(LogError::io("list", folder))?;
+    let names = backend.list(folder).map_err(FileError::io("list", folder))?;
     let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number_of(name)).collect();
     let segment = |number| Segment { path: folder.join(segment::name(number)), number, owner, backend };
     if numbers.is_empty() && base > 0 {
@@ -109,7 +110,7 @@ struct Loaded {
 
 impl Segment<'_> {
     fn load(&self, is_last: bool) -> Result<Loaded, LogError> {
-        let bytes = self.backend.read(&self.path).map_err(LogError::io("read", &self.path))?;
+        let bytes = self.backend.read(&self.path).map_err(FileError::io("read", &self.path))?;
         let header = self.header(&bytes, is_last)?;
         let problem = match &header {
             Some(header) if header.owner != segment::owner_of(self.owner) => Some(Problem::OtherOwner),
@@ -126,11 +127,11 @@ impl Segment<'_> {
         match Header::decode(bytes) {
             Ok(header) => Ok(Some(header)),
             Err(BadHeader::Newer(found)) => {
-                Err(LogError::NewerFormat { file: self.path.clone(), found, known: segment::VERSION })
+                Err(FileError::NewerFormat { file: self.path.clone(), found, known: segment::VERSION }.into())
             }
             Err(_) if is_last && (bytes.len() < HEADER || bytes.iter().all(|byte| *byte == 0)) => {
                 tracing::info!(file = %self.path.display(), "removed a log segment that was never begun");
-                self.backend.remove(&self.path).map_err(LogError::io("remove", &self.path))?;
+                self.backend.remove(&self.path).map_err(FileError::io("remove", &self.path))?;
                 Ok(None)
             }
             Err(BadHeader::Problem(problem)) => Err(self.corrupt(0, problem)),
@@ -140,7 +141,7 @@ impl Segment<'_> {
     fn cut(&self, offset: usize, length: usize) -> Result<(), LogError> {
         let cut = length.saturating_sub(offset);
         tracing::info!(file = %self.path.display(), offset, cut, "cut off a write that had not ended");
-        self.backend.truncate(&self.path, offset as u64).map_err(LogError::io("cut", &self.path))
+        Ok(self.backend.truncate(&self.path, offset as u64).map_err(FileError::io("cut", &self.path))?)
     }
 
     fn corrupt(&self, offset: usize, problem: Problem) -> LogError {

@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use super::segment::{self, FRAME, HEADER, Header};
 use super::{LogError, LogOptions, SyncPolicy};
 use crate::backend::{Append, Backend};
+use crate::file_error::FileError;
 
 /// A log that takes entries. Shared by threads.
 #[derive(Debug)]
@@ -230,7 +231,7 @@ impl Segments {
         let lengths: Vec<[u8; 4]> = entries.iter().map(|entry| (entry.len() as u32).to_le_bytes()).collect();
         let mut parts: Vec<&[u8]> = vec![&frame];
         parts.extend(lengths.iter().zip(entries).flat_map(|(length, entry)| [&length[..], &entry[..]]));
-        open.file.append(&parts).map_err(LogError::io("write to", &open.path))?;
+        open.file.append(&parts).map_err(FileError::io("write to", &open.path))?;
         open.bytes += (FRAME + entries.iter().map(|entry| entry.len() + 4).sum::<usize>()) as u64;
         let grown = open.bytes - before;
         let since = *self.unsynced_since.get_or_insert_with(Instant::now);
@@ -247,9 +248,9 @@ impl Segments {
         self.close_segment()?;
         let number = self.place.next_segment;
         let path = self.place.folder.join(segment::name(number));
-        let mut file = self.place.backend.create(&path).map_err(LogError::io("create", &path))?;
+        let mut file = self.place.backend.create(&path).map_err(FileError::io("create", &path))?;
         let header = Header::new(&self.place.owner, number, first);
-        file.append(&[&header.encode()]).map_err(LogError::io("write to", &path))?;
+        file.append(&[&header.encode()]).map_err(FileError::io("write to", &path))?;
         self.place.next_segment += 1;
         self.folder_unsynced = true;
         self.open = Some(Open { file, path, number, first, salt: header.salt, bytes: HEADER as u64 });
@@ -271,11 +272,11 @@ impl Segments {
     fn sync(&mut self) -> Result<(), LogError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if self.unsynced_since.take().is_some() {
-            open.file.sync().map_err(LogError::io("sync", &open.path))?;
+            open.file.sync().map_err(FileError::io("sync", &open.path))?;
         }
         if std::mem::take(&mut self.folder_unsynced) {
             let folder = &self.place.folder;
-            self.place.backend.sync_folder(folder).map_err(LogError::io("sync", folder))?;
+            self.place.backend.sync_folder(folder).map_err(FileError::io("sync", folder))?;
         }
         Ok(())
     }

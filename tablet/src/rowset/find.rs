@@ -36,28 +36,23 @@ impl KeyCells<'_> {
 
     /// Which of the rows are below `key`, or below and equal, if keys are single numbers: these compare without being
     /// encoded.
-    fn partition_numbers(&self, rows: Range<usize>, key: &[u8], with_equal: bool) -> Option<usize> {
+    fn partition_numbers(&self, rows: Range<usize>, key: &[u8]) -> Option<usize> {
         let [(data_type, cells)] = &self.0[..] else { return None };
         if data_type.is_varlen() || data_type.cell_size() != key.len() {
             return None;
         }
         match key.len() {
-            1 => numbers_below::<1>(&cells.data, rows, key, with_equal),
-            2 => numbers_below::<2>(&cells.data, rows, key, with_equal),
-            4 => numbers_below::<4>(&cells.data, rows, key, with_equal),
-            8 => numbers_below::<8>(&cells.data, rows, key, with_equal),
+            1 => numbers_below::<1>(&cells.data, rows, key),
+            2 => numbers_below::<2>(&cells.data, rows, key),
+            4 => numbers_below::<4>(&cells.data, rows, key),
+            8 => numbers_below::<8>(&cells.data, rows, key),
             _ => None,
         }
     }
 }
 
 /// As [`KeyCells::partition_numbers`] for cells of `N` bytes, at most 8.
-fn numbers_below<const N: usize>(
-    cells: &[u8],
-    rows: Range<usize>,
-    key: &[u8],
-    with_equal: bool,
-) -> Option<usize> {
+fn numbers_below<const N: usize>(cells: &[u8], rows: Range<usize>, key: &[u8]) -> Option<usize> {
     let wanted = prefix(key, 0);
     let number = |cell: &[u8; N]| {
         let mut bytes = [0; 8];
@@ -65,7 +60,7 @@ fn numbers_below<const N: usize>(
         bytes[0] ^= 0x80;
         u64::from_be_bytes(bytes)
     };
-    let is_below = |cell: &[u8; N]| number(cell) < wanted || with_equal && number(cell) == wanted;
+    let is_below = |cell: &[u8; N]| number(cell) <= wanted;
     let start = rows.start;
     Some(start + cells.as_chunks::<N>().0.get(rows)?.partition_point(is_below))
 }
@@ -108,7 +103,7 @@ impl Rowset {
                 Some(cells) => cells,
                 none => none.insert(self.key_cells(number)?),
             };
-            let end = self.partition(number, cells, key, true, &mut scratch)?;
+            let end = self.partition(number, cells, key, &mut scratch)?;
             if let Some(row) = end.checked_sub(1) {
                 cells.encode(row, &mut scratch);
                 if scratch == key {
@@ -119,37 +114,18 @@ impl Rowset {
         Ok(())
     }
 
-    /// The number of the first row whose key is not below `key`; one behind the last row of the last batch if all are.
-    ///
-    /// # Errors
-    /// [`RowsetError::Corrupt`].
-    pub(crate) fn lower_bound(&self, key: &[u8]) -> Result<u32, RowsetError> {
-        let batches = self.batches();
-        let number = batches.partition_point(|batch| *batch.last_key < *key);
-        let Some(batch) = batches.get(number) else {
-            let last = batches.len() - 1;
-            return Ok(row_number(last, batches[last].rows as usize - 1) + 1);
-        };
-        if *key <= *batch.first_key {
-            return Ok(row_number(number, 0));
-        }
-        let row = self.partition(number, &self.key_cells(number)?, key, false, &mut Vec::new())?;
-        Ok(row_number(number, row))
-    }
-
     pub(super) fn key_cells(&self, batch: usize) -> Result<KeyCells<'_>, RowsetError> {
         let column = |index: usize| Ok((self.columns()[index].data_type, self.block(batch, index)?));
         let columns = (0..self.key_columns()).map(column).collect::<Result<_, RowsetError>>()?;
         Ok(KeyCells(columns, self.batches()[batch].rows as usize))
     }
 
-    /// How many rows of a batch have a key below `key`, or below and equal.
+    /// How many rows of a batch have a key that is not above `key`.
     fn partition(
         &self,
         number: usize,
         cells: &KeyCells<'_>,
         key: &[u8],
-        with_equal: bool,
         scratch: &mut Vec<u8>,
     ) -> Result<usize, RowsetError> {
         let Batch { rows, first_key, .. } = &self.batches()[number];
@@ -166,13 +142,13 @@ impl Rowset {
             low = below.saturating_sub(1) * INDEX_ROWS;
             high = rows.min((below + through) * INDEX_ROWS);
         }
-        if let Some(row) = cells.partition_numbers(low..high, key, with_equal) {
+        if let Some(row) = cells.partition_numbers(low..high, key) {
             return Ok(row);
         }
         while low < high {
             let middle = low.midpoint(high);
             cells.encode(middle, scratch);
-            if scratch.as_slice() < key || with_equal && scratch == key {
+            if scratch.as_slice() <= key {
                 low = middle + 1;
             } else {
                 high = middle;

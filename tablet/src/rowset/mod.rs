@@ -9,7 +9,6 @@ mod bounds;
 mod cache;
 mod error;
 mod find;
-mod keys;
 mod merge;
 mod meta;
 mod packed;
@@ -19,17 +18,14 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
-use crate::backend::Backend;
-
 pub(crate) use bounds::Bounds;
 pub use cache::BlockCache;
 pub use error::RowsetError;
-pub(crate) use keys::Keys;
 pub(crate) use merge::{Fate, merge};
-pub(crate) use meta::{Batch, StoredColumn};
+pub(crate) use meta::Batch;
 pub(crate) use reader::Rowset;
 pub(crate) use times::Times;
-pub(crate) use writer::{ALIVE, Writer, Written, is_text};
+pub(crate) use writer::{Writer, is_text};
 
 const BATCH_BITS: u32 = 18;
 /// Most rows of a batch: a batch of 1 MiB of 4-byte cells is one slice of it.
@@ -54,22 +50,6 @@ pub(crate) const fn row_number(batch: usize, index: usize) -> u32 {
 /// The batch of a row, and its place there.
 pub(crate) const fn place(row: u32) -> (usize, usize) {
     ((row >> BATCH_BITS) as usize, row as usize & (BATCH_ROWS - 1))
-}
-
-/// Removes what was left half-written in the folder of the rowsets, which may be missing.
-///
-/// # Errors
-/// [`RowsetError::Io`].
-pub(crate) fn remove_drafts(backend: &dyn Backend, folder: &Path) -> Result<(), RowsetError> {
-    let names = match backend.list(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        names => names.map_err(RowsetError::io("list", folder))?,
-    };
-    for name in names.iter().map(Path::new).filter(|name| name.extension().is_some_and(|e| e == DRAFT)) {
-        let path = folder.join(name);
-        backend.remove_folder(&path).map_err(RowsetError::io("remove", &path))?;
-    }
-    Ok(())
 }
 
 fn draft_of(folder: &Path) -> PathBuf {

@@ -15,6 +15,7 @@ use super::{
     times,
 };
 use crate::backend::Backend;
+use crate::file_error::FileError;
 use crate::sealed;
 
 /// Immutable rows, shared by threads. Nothing but its description is read before it is asked for; each block is compared
@@ -65,7 +66,7 @@ impl Rowset {
         })?;
         let map = |name: &str, bytes: u64| {
             let file = folder.join(name);
-            let map = backend.map(&file).map_err(RowsetError::io("map", &file))?;
+            let map = backend.map(&file).map_err(FileError::io("map", &file))?;
             if map.len() as u64 == bytes {
                 return Ok(map);
             }
@@ -180,7 +181,7 @@ impl Rowset {
         self.times(&self.loaded[batch].inserted, inserts, inserted.0, *rows)
     }
 
-    /// When the rows of a batch ended ([`super::writer::ALIVE`]: not yet); `None` if none has.
+    /// When the rows of a batch ended ([`ALIVE`](crate::memory::tombstones::ALIVE): not yet); `None` if none has.
     ///
     /// # Errors
     /// [`RowsetError::Corrupt`].

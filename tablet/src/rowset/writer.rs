@@ -15,12 +15,12 @@ use super::{
     packed, times,
 };
 use crate::backend::{Append, Backend};
+use crate::file_error::FileError;
+use crate::memory::tombstones::ALIVE;
 use crate::sealed;
 
-/// The end of a row that has not ended.
-pub(crate) const ALIVE: u64 = u64::MAX;
-
-/// A rowset in the making. If it is dropped, a folder is left that [`super::remove_drafts`] removes.
+/// A rowset in the making. If it is dropped, a folder is left that the next one of its name replaces, and that a start
+/// removes.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     backend: &'a dyn Backend,
@@ -73,7 +73,7 @@ impl<'a> Writer<'a> {
     /// STRING or VARCHAR column.
     ///
     /// # Errors
-    /// [`RowsetError::Io`].
+    /// [`RowsetError::File`].
     pub(crate) fn create(
         backend: &'a dyn Backend,
         folder: &Path,
@@ -83,9 +83,9 @@ impl<'a> Writer<'a> {
         let draft = draft_of(folder);
         match backend.remove_folder(&draft) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(RowsetError::io("remove", &draft)(error));
+                return Err(FileError::io("remove", &draft)(error).into());
             }
-            _ => backend.create_folder(&draft).map_err(RowsetError::io("create", &draft))?,
+            _ => backend.create_folder(&draft).map_err(FileError::io("create", &draft))?,
         }
         let stored = |(index, column): (usize, &schema::Column)| StoredColumn {
             id: schema.id(index),
@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
             None => None,
         };
         let path = draft.join(INDEX);
-        let file = backend.create(&path).map_err(RowsetError::io("create", &path))?;
+        let file = backend.create(&path).map_err(FileError::io("create", &path))?;
         Ok(Self {
             backend,
             folder: folder.to_owned(),
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
     /// one key, of their inserts; when each was inserted; when each ended ([`ALIVE`] if it did not; no entries: none did).
     ///
     /// # Errors
-    /// [`RowsetError::Rows`] if the rows are not like that, [`RowsetError::Io`].
+    /// [`RowsetError::Rows`] if the rows are not like that, [`RowsetError::File`].
     pub(crate) fn push(
         &mut self,
         rows: usize,
@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
     /// Syncs everything and gives the folder its name.
     ///
     /// # Errors
-    /// [`RowsetError::Rows`] if there are no rows, [`RowsetError::Io`].
+    /// [`RowsetError::Rows`] if there are no rows, [`RowsetError::File`].
     pub(crate) fn finish(self) -> Result<Written, RowsetError> {
         let Self { backend, folder, draft, data, packed, index, mut meta, rows, .. } = self;
         if rows == 0 {
@@ -222,9 +222,9 @@ impl<'a> Writer<'a> {
         let content = meta.encode();
         // This syncs the folder, too.
         sealed::write(backend, &draft.join(META), meta::KIND, &content)?;
-        backend.rename(&draft, &folder).map_err(RowsetError::io("rename to", &folder))?;
+        backend.rename(&draft, &folder).map_err(FileError::io("rename to", &folder))?;
         let parent = folder.parent().unwrap_or(Path::new(""));
-        backend.sync_folder(parent).map_err(RowsetError::io("sync", parent))?;
+        backend.sync_folder(parent).map_err(FileError::io("sync", parent))?;
         let bytes = meta.data_bytes + meta.packed_bytes + meta.index_bytes + content.len() as u64 + 16;
         Ok(Written { rows, bytes })
     }
@@ -326,13 +326,13 @@ impl IndexFile {
         let section = Section { offset: self.offset, bytes: bytes.len() as u32, crc: crc32c::crc32c(bytes) };
         let filler = [0; 64];
         let parts = [bytes, &filler[..padding(bytes.len())]];
-        self.file.append(&parts).map_err(RowsetError::io("write to", &self.path))?;
+        self.file.append(&parts).map_err(FileError::io("write to", &self.path))?;
         self.offset += (parts[0].len() + parts[1].len()) as u64;
         Ok(section)
     }
 
     fn finish(mut self) -> Result<u64, RowsetError> {
-        self.file.sync().map_err(RowsetError::io("sync", &self.path))?;
+        self.file.sync().map_err(FileError::io("sync", &self.path))?;
         Ok(self.offset)
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::message::{self, BatchPlace, Codec, Field, Shape};
 use crate::backend::{Append, Backend};
+use crate::file_error::FileError;
 use crate::rowset::RowsetError;
 
 /// Where buffers start.
@@ -73,7 +74,7 @@ impl ArrowFile {
         path: &Path,
         fields: Vec<Field>,
     ) -> Result<Self, RowsetError> {
-        let file = backend.create(path).map_err(RowsetError::io("create", path))?;
+        let file = backend.create(path).map_err(FileError::io("create", path))?;
         let mut arrow = Self { file, path: path.to_owned(), offset: 0, batches: Vec::new(), fields };
         arrow.append(&[MAGIC, &[0, 0]])?;
         arrow.message(&message::schema(&arrow.fields), &[])?;
@@ -94,7 +95,7 @@ impl ArrowFile {
         let footer = message::footer(&self.fields, &self.batches);
         let len = (footer.len() as i32).to_le_bytes();
         self.append(&[&CONTINUATION, &[0; 4], &footer, &len, MAGIC])?;
-        self.file.sync().map_err(RowsetError::io("sync", &self.path))?;
+        self.file.sync().map_err(FileError::io("sync", &self.path))?;
         Ok(self.offset)
     }
 
@@ -111,7 +112,7 @@ impl ArrowFile {
     }
 
     fn append(&mut self, parts: &[&[u8]]) -> Result<(), RowsetError> {
-        self.file.append(parts).map_err(RowsetError::io("write to", &self.path))?;
+        self.file.append(parts).map_err(FileError::io("write to", &self.path))?;
         self.offset += parts.iter().map(|part| part.len() as u64).sum::<u64>();
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend::{Fault, Faulty};
+use crate::file_error::FileError;
 
 const FILES: [&str; 4] = [DATA, PACKED, INDEX, META];
 
@@ -58,7 +59,10 @@ fn damaged_bytes_are_noticed_unless_nobody_reads_them() {
             damaged += 1;
             memory.damage(&path, offset).unwrap();
             match read_all(&memory) {
-                Err(RowsetError::Corrupt { file, .. } | RowsetError::NewerFormat { file, .. }) => {
+                Err(
+                    RowsetError::Corrupt { file, .. }
+                    | RowsetError::File(FileError::NewerFormat { file, .. }),
+                ) => {
                     assert_eq!(file, path, "byte {offset}");
                 }
                 Err(error) => panic!("{name}, byte {offset}: {error}"),
@@ -121,7 +125,6 @@ fn a_description_with_the_right_checksum_and_other_content_ends_in_an_error_or_r
             let Ok(rowset) = open(&memory) else { continue };
             let _ = read(&rowset);
             let _ = rowset.find(b"key 0007");
-            let _ = rowset.lower_bound(b"key 0068");
         }
     }
 }
@@ -138,8 +141,8 @@ fn whatever_fails_the_rowset_is_there_as_a_whole_or_not_at_all() {
             let memory = Memory::new();
             let done = write(&Faulty::new(memory.clone(), at, fault), &schema(), false, &rows(), 66);
             for found in [memory.after_kill(), memory.after_power_cut(|most| most / 2)] {
-                remove_drafts(&found, folder().parent().unwrap()).unwrap();
-                let names = found.list(folder().parent().unwrap()).unwrap_or_default();
+                let mut names = found.list(folder().parent().unwrap()).unwrap_or_default();
+                names.retain(|name| Path::new(name).extension().is_none_or(|ending| ending != DRAFT));
                 match &names[..] {
                     [] => assert!(done.is_err(), "{fault:?} at {at}"),
                     [name] if name == "7" => {

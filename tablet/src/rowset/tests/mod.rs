@@ -14,8 +14,11 @@ use schema::key::encode_component;
 use schema::{Column, Compression, DataType, Schema};
 
 use super::*;
-use crate::backend::Memory;
+use crate::backend::{Backend, Memory};
 use crate::memory::column::{Cells, ColumnBuffer, Layout};
+use crate::memory::tombstones::ALIVE;
+use crate::rowset::meta::StoredColumn;
+use crate::rowset::writer::Written;
 use crate::sealed;
 
 /// A row version: its cells, when it was inserted, when it ended.
