@@ -15,6 +15,18 @@ fn catalog(servers: usize) -> (Catalog, Instant) {
     (catalog, now)
 }
 
+/// A catalog of what `backend` keeps.
+fn restored(backend: impl tablet::backend::Backend + 'static, now: Instant) -> Catalog {
+    let storage = tablet::Storage {
+        backend: std::sync::Arc::new(backend),
+        folder: "".into(),
+        log: tablet::LogOptions::default(),
+        cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
+    };
+    let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
+    Catalog::restore(Limits::default(), fastrand::Rng::with_seed(7), opened, "c", now).unwrap().0
+}
+
 fn register(
     catalog: &mut Catalog,
     uuid: &str,
@@ -185,17 +197,9 @@ fn an_older_start_of_a_server_cannot_register() {
 fn a_change_that_the_disk_refuses_does_not_happen() {
     use tablet::backend::{Fault as DiskFault, Faulty, Memory};
     // The id of the cluster takes the first three operations: file, header, record.
-    let backend = std::sync::Arc::new(Faulty::new(Memory::new(), 4, DiskFault::Death));
-    let storage = tablet::Storage {
-        backend,
-        folder: "".into(),
-        log: tablet::LogOptions::default(),
-        cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
-    };
-    let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
+    let backend = Faulty::new(Memory::new(), 4, DiskFault::Death);
     let now = Instant::now();
-    let random = fastrand::Rng::with_seed(7);
-    let (mut catalog, _) = Catalog::restore(Limits::default(), random, opened, "c", now).unwrap();
+    let mut catalog = restored(backend, now);
     register(&mut catalog, "ts0", 1, now).unwrap();
     let id = catalog.create_table(plan("t", 1, 1), now).unwrap();
     let [Action::Create { server, tablet }] = &actions(&mut catalog)[..] else { panic!("one replica") };
@@ -312,17 +316,7 @@ fn a_server_in_maintenance_gets_no_replicas_while_there_are_others() {
 #[test]
 fn maintenance_outlives_the_master() {
     let memory = tablet::backend::Memory::new();
-    let open = || {
-        let storage = tablet::Storage {
-            backend: std::sync::Arc::new(memory.clone()),
-            folder: std::path::PathBuf::new(),
-            log: tablet::LogOptions::default(),
-            cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
-        };
-        let store = Store::open(storage, std::sync::Arc::default()).unwrap();
-        let random = fastrand::Rng::with_seed(7);
-        Catalog::restore(Limits::default(), random, store, "cluster", Instant::now()).unwrap().0
-    };
+    let open = || restored(memory.clone(), Instant::now());
     let mut catalog = open();
     for (uuid, begins) in [("a", true), ("b", true), ("a", false)] {
         catalog.set_maintenance(uuid, begins, true, 1_700_000_000).unwrap();

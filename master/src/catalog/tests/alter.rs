@@ -128,18 +128,7 @@ fn a_tablet_that_is_still_being_made_hears_afterwards() {
 #[test]
 fn the_next_start_goes_on_telling_and_gives_no_column_id_twice() {
     let memory = Memory::new();
-    let open = |now| {
-        let log = tablet::LogOptions { sync: tablet::SyncPolicy::Always, ..Default::default() };
-        let backend = std::sync::Arc::new(memory.clone());
-        let storage = tablet::Storage {
-            backend,
-            folder: "".into(),
-            log,
-            cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
-        };
-        let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
-        Catalog::restore(Limits::default(), fastrand::Rng::with_seed(7), opened, "c", now).unwrap().0
-    };
+    let open = |now| restored(memory.clone(), now);
     let now = Instant::now();
     let mut catalog = open(now);
     register(&mut catalog, "ts0", 1, now).unwrap();
@@ -177,17 +166,9 @@ fn the_next_start_goes_on_telling_and_gives_no_column_id_twice() {
 fn an_alteration_that_the_disk_refuses_does_not_happen() {
     use tablet::backend::{Fault as DiskFault, Faulty};
     // The id of the cluster takes the first three operations, the table and its tablet one each.
-    let backend = std::sync::Arc::new(Faulty::new(Memory::new(), 5, DiskFault::Death));
-    let storage = tablet::Storage {
-        backend,
-        folder: "".into(),
-        log: tablet::LogOptions::default(),
-        cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
-    };
-    let opened = store::Store::open(storage, std::sync::Arc::default()).unwrap();
+    let backend = Faulty::new(Memory::new(), 5, DiskFault::Death);
     let now = Instant::now();
-    let random = fastrand::Rng::with_seed(7);
-    let (mut catalog, _) = Catalog::restore(Limits::default(), random, opened, "c", now).unwrap();
+    let mut catalog = restored(backend, now);
     register(&mut catalog, "ts0", 1, now).unwrap();
     let id = made(&mut catalog, "t", 1, now);
     let renamed = AlterTableRequestPb { new_table_name: Some("u".into()), ..add_column("a") };
