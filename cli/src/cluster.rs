@@ -60,20 +60,20 @@ fn start(tservers: usize, port: u16, data_dir: Option<PathBuf>, as_json: bool) -
             .iter()
             .map(|t| json!({"uuid": t.uuid, "address": t.address, "unix_path": t.unix_path}))
             .collect();
-        println!("{}", json!({"master": master, "tservers": servers}));
+        say!("{}", json!({"master": master, "tservers": servers}));
     } else {
         let mut rows = vec![vec!["master".to_owned(), master.clone(), String::new()]];
         for tserver in cluster.tservers() {
             let socket = tserver.unix_path.unwrap_or_default();
             rows.push(vec!["tablet server".to_owned(), tserver.address, socket]);
         }
-        println!("{}", report::table(&["server", "address", "unix socket"], &rows));
+        say!("{}", report::table(&["server", "address", "unix socket"], &rows));
         let kept = match &data_dir {
             Some(folder) => format!("Everything is kept in {}.", folder.display()),
             None => "Rows live until the servers stop.".to_owned(),
         };
-        println!("\nReady in {} ms. {kept} Ctrl-C stops the servers.", begin.elapsed().as_millis());
-        println!("Try: nyala table list --master {master}");
+        say!("\nReady in {} ms. {kept} Ctrl-C stops the servers.", begin.elapsed().as_millis());
+        say!("Try: nyala table list --master {master}");
     }
     while !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(50));
@@ -97,10 +97,7 @@ async fn status(target: &Target) -> Result<()> {
                 })
             })
             .collect();
-        println!(
-            "{}",
-            json!({"cluster_id": client.cluster_id(), "tservers": servers, "tables": tables.len()})
-        );
+        say!("{}", json!({"cluster_id": client.cluster_id(), "tservers": servers, "tables": tables.len()}));
         return Ok(());
     }
     let row = |t: &client::TabletServerInfo| {
@@ -112,7 +109,7 @@ async fn status(target: &Target) -> Result<()> {
         ]
     };
     let rows: Vec<_> = servers.iter().map(row).collect();
-    println!("{}", report::table(&["tablet server", "address", "unix socket", "heard"], &rows));
-    println!("\ncluster {}, {} tables", client.cluster_id().unwrap_or_default(), tables.len());
+    say!("{}", report::table(&["tablet server", "address", "unix socket", "heard"], &rows));
+    say!("\ncluster {}, {} tables", client.cluster_id().unwrap_or_default(), tables.len());
     Ok(())
 }

@@ -1,6 +1,14 @@
 //! `nyala`: clusters and tables from the command line.
 #![forbid(unsafe_code)]
 
+/// A line on standard output; the function ends with the error if nobody reads any more.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        writeln!(std::io::stdout(), $($text)*)?
+    }};
+}
+
 mod cluster;
 mod table;
 

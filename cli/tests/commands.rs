@@ -169,6 +169,31 @@ fn what_cannot_be_done_is_one_line_and_exit_code_one() {
 }
 
 #[test]
+fn who_stops_reading_is_told_nothing() {
+    let cluster = Cluster::start();
+    let people = cluster.file("people.csv", PEOPLE);
+    cluster.good(&["table", "load", "people", &people, "--key", "id"]);
+    let calls: [&[&str]; 5] = [
+        &["table", "list"],
+        &["table", "describe", "people"],
+        &["table", "scan", "people"],
+        &["table", "export", "people"],
+        &["cluster", "status"],
+    ];
+    for arguments in calls {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_nyala"))
+            .args(arguments)
+            .env("NYALA_MASTER", cluster.cluster.master_address())
+            .stdout(writer)
+            .output()
+            .unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
     let folder = tempfile::tempdir().unwrap();
     for turn in 0..2 {

@@ -40,9 +40,9 @@ impl Create {
         }
         let table = table.create().await?;
         if self.target.json {
-            println!("{}", json!({"name": table.name(), "id": table.id()}));
+            say!("{}", json!({"name": table.name(), "id": table.id()}));
         } else {
-            println!("{} {}", table.id(), table.name());
+            say!("{} {}", table.id(), table.name());
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ pub(super) async fn run(name: &str, target: &Target) -> Result<()> {
             "replicas": table.replicas(), "rows": statistics.live_row_count, "bytes": statistics.on_disk_size,
             "tablets": tablets.len(), "columns": columns,
         });
-        println!("{described}");
+        say!("{described}");
         return Ok(());
     }
     let row = |(index, column): (usize, &Column)| {
@@ -43,9 +43,9 @@ pub(super) async fn run(name: &str, target: &Target) -> Result<()> {
         ]
     };
     let rows: Vec<_> = schema.columns().iter().enumerate().map(row).collect();
-    println!("{}\n", report::table(&["column", "type", "", "default", "comment"], &rows));
+    say!("{}\n", report::table(&["column", "type", "", "default", "comment"], &rows));
     let count = statistics.live_row_count.map_or("an unknown number of".to_owned(), report::thousands);
-    println!(
+    say!(
         "{count} rows in {} tablets, {} replica(s) each; owner {}",
         tablets.len(),
         table.replicas(),
@@ -58,7 +58,7 @@ pub(super) async fn run(name: &str, target: &Target) -> Result<()> {
             vec![tablet.id.clone(), leader.map(|leader| leader.address.to_string()).unwrap_or_default()]
         })
         .collect();
-    println!("\n{}", report::table(&["tablet", "leader"], &rows));
+    say!("\n{}", report::table(&["tablet", "leader"], &rows));
     Ok(())
 }
 

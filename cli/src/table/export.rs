@@ -59,8 +59,8 @@ impl Export {
         bar.finish_and_clear();
         if let Some(path) = &self.output {
             match self.target.json {
-                true => println!("{}", json!({"rows": rows, "file": path})),
-                false => println!("{} rows in {}", report::thousands(rows), path.display()),
+                true => say!("{}", json!({"rows": rows, "file": path})),
+                false => say!("{} rows in {}", report::thousands(rows), path.display()),
             }
         }
         Ok(())

@@ -76,15 +76,17 @@ impl Load {
         bar.finish_and_clear();
         let seconds = begin.elapsed().as_secs_f64();
         if self.target.json {
-            println!(
+            say!(
                 "{}",
                 json!({"table": self.table, "rows": sent, "left_out": bad.count(), "seconds": seconds})
             );
         } else {
-            println!("{} rows loaded into {} in {seconds:.2} s", report::thousands(sent), self.table);
+            say!("{} rows loaded into {} in {seconds:.2} s", report::thousands(sent), self.table);
             if bad.count() > 0 {
-                println!("{} rows were left out; the first ones:", report::thousands(bad.count()));
-                bad.first().iter().for_each(|row| println!("  {row}"));
+                say!("{} rows were left out; the first ones:", report::thousands(bad.count()));
+                for row in bad.first() {
+                    say!("  {row}");
+                }
             }
         }
         ensure!(bad.count() == 0, "{} rows were left out", report::thousands(bad.count()));

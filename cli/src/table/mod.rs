@@ -53,7 +53,7 @@ impl Table {
             Table::Delete { table, target } => {
                 target.connect().await?.delete_table(&table).await?;
                 if target.json {
-                    println!("{}", json!({"deleted": table}));
+                    say!("{}", json!({"deleted": table}));
                 }
                 Ok(())
             }
@@ -72,7 +72,7 @@ async fn list(filter: &str, target: &Target) -> Result<()> {
                 "name": table.name, "id": table.id, "rows": table.live_row_count,
                 "tablets": table.tablets, "replicas": table.replicas,
             });
-            println!("{row}");
+            say!("{row}");
         }
         return Ok(());
     }
@@ -86,6 +86,6 @@ async fn list(filter: &str, target: &Target) -> Result<()> {
         ]
     };
     let rows: Vec<_> = tables.iter().map(row).collect();
-    println!("{}", report::table(&["table", "rows", "tablets", "replicas", "id"], &rows));
+    say!("{}", report::table(&["table", "rows", "tablets", "replicas", "id"], &rows));
     Ok(())
 }

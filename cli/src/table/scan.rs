@@ -62,8 +62,8 @@ impl Scan {
         if self.count {
             let rows = scan.project(&[]).start()?.count().await?;
             match self.target.json {
-                true => println!("{}", json!({"rows": rows})),
-                false => println!("{}", report::thousands(rows)),
+                true => say!("{}", json!({"rows": rows})),
+                false => say!("{}", report::thousands(rows)),
             }
             return Ok(());
         }
