@@ -240,8 +240,8 @@ pub(super) const CALLS: &[Call] = &[
     exact("tserver unregister", &["{m}", "{new_uuid}", "--force_unregister_live_tserver"]),
     exact("tserver list", &["{m}"]),
     // Replicas.
-    exact("remote_replica list", &["{home}"]),
-    exact("remote_replica list", &["{home}", "--include_schema=false", "--table_name=notes"]),
+    figures("remote_replica list", &["{home}"]),
+    figures("remote_replica list", &["{home}", "--include_schema=false", "--table_name=notes"]),
     exact("remote_replica check", &["{home}"]),
     figures("remote_replica dump", &["{home}", "{tablet}"]),
     exact("remote_replica dump", &["{home}", "00000000000000000000000000000000"]),
