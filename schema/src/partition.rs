@@ -142,7 +142,7 @@ struct Source {
     data_type: DataType,
 }
 
-/// The place of rows that are hashed by one column alone: for many rows faster than their keys.
+/// The bucket of rows that are hashed by one column: for many rows faster than their keys.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleHash {
     column: Source,
@@ -161,7 +161,7 @@ impl SingleHash {
         self.buckets
     }
 
-    /// The bucket of a row by its raw cell, which is all of its partition key (4 bytes, big endian); `None` for what is no
+    /// The bucket of a row by its raw cell, which its partition key starts with (4 bytes, big endian); `None` for what is no
     /// cell of the column.
     pub fn bucket(&self, raw: &[u8]) -> Option<u32> {
         let Self { column: Source { data_type, .. }, buckets, seed } = *self;
@@ -208,12 +208,11 @@ impl Partitioner {
         })
     }
 
-    /// How rows are placed, if that is by the hash of one column alone.
+    /// The hash of one column that is the first part of each partition key, and all of it but for the range columns; `None` if
+    /// rows are hashed otherwise.
     pub fn single_hash(&self) -> Option<SingleHash> {
         match &self.hash[..] {
-            [ResolvedDimension { columns, buckets, seed }]
-                if self.custom.is_empty() && self.range.is_empty() =>
-            {
+            [ResolvedDimension { columns, buckets, seed }] if self.custom.is_empty() => {
                 let [column] = columns[..] else { return None };
                 Some(SingleHash { column, buckets: *buckets, seed: *seed })
             }

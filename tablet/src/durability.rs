@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use schema::{Ops, Timestamp};
 
 use crate::backend::Backend;
-use crate::log::entry::{self, Entry, EntryError};
+use crate::log::entry::{self, Entry, EntryError, Pieces};
 use crate::log::{self, Log, LogError, LogOptions};
 use crate::rowset::BlockCache;
 use crate::write::request::RequestKey;
@@ -51,7 +51,7 @@ struct Appended {
 #[derive(Debug)]
 pub(crate) struct Staged<'a> {
     durability: &'a Durability,
-    entry: Vec<u8>,
+    entry: Pieces,
     appended: Option<Appended>,
 }
 
@@ -105,7 +105,7 @@ impl Durability {
         let number = self.log.append(entry)?;
         // The writes before it are no newer than they were.
         newest.number = number;
-        Ok(Staged { durability: self, entry: Vec::new(), appended: Some(*newest) })
+        Ok(Staged { durability: self, entry: Pieces::default(), appended: Some(*newest) })
     }
 
     /// Scans show what is before this timestamp.

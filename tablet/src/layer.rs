@@ -10,6 +10,7 @@ use crate::flush::Position;
 use crate::memory::column::{Cells, ColumnBuffer, Layout};
 use crate::memory::index::{KeyIndex, RowId};
 use crate::memory::rows::MemRows;
+use crate::memory::runs::End;
 use crate::memory::tombstones::{ALIVE, Tombstones};
 use crate::rowset::{self, Rowset, RowsetError};
 use crate::scan::part::Part;
@@ -78,13 +79,37 @@ impl Layer {
         wanted: impl Fn(RowId) -> bool,
     ) -> Result<Option<RowId>, RowsetError> {
         match &self.content {
-            Content::Frozen(Frozen { rows, index, .. }) => Ok(index.find(hash, |row| {
-                let is_key = |(column, cell): (usize, &Cell<'_>)| rows.cell(row, column) == cell.value();
-                key.iter().enumerate().all(is_key) && !rows.is_ended(row) && wanted(row)
-            })),
+            Content::Frozen(Frozen { schema, rows, index, .. }) => {
+                let lives = |row: RowId| !rows.is_ended(row) && wanted(row);
+                let is_key = |row| {
+                    let mut cells = key.iter().enumerate();
+                    cells.all(|(column, cell)| rows.cell(row, column) == cell.value())
+                };
+                let in_table = index.find(hash, |row| is_key(row) && lives(row));
+                let in_run =
+                    || index.runs.find(|row| rows.compare_key(schema, row, key)).filter(|row| lives(*row));
+                Ok(in_table.or_else(in_run))
+            }
             Content::Stored(stored) => {
                 let newest = stored.file.find(encoded())?;
                 Ok(newest.filter(|row| !stored.is_ended(*row) && wanted(*row)))
+            }
+        }
+    }
+
+    /// See [`Layers::are_apart`]; the ends are also `encoded`.
+    fn is_apart(&self, most: usize, ends: &Ends<'_>, encoded: &(Vec<u8>, Vec<u8>)) -> bool {
+        match &self.content {
+            Content::Frozen(Frozen { schema, rows, index, .. }) => {
+                let order = |row, end| rows.compare_key(schema, row, ends.of(end));
+                index.are_apart(most, order)
+            }
+            Content::Stored(stored) => {
+                let (first, last) = encoded;
+                let overlaps = |batch: &rowset::Batch| {
+                    batch.first_key.as_ref() <= last.as_slice() && first.as_slice() <= batch.last_key.as_ref()
+                };
+                !stored.file.batches().iter().any(overlaps)
             }
         }
     }
@@ -203,6 +228,22 @@ impl Stored {
     }
 }
 
+/// The first and the last key of rows whose keys ascend.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends<'a> {
+    pub(crate) first: Vec<Cell<'a>>,
+    pub(crate) last: Vec<Cell<'a>>,
+}
+
+impl Ends<'_> {
+    pub(crate) fn of(&self, end: End) -> &[Cell<'_>] {
+        match end {
+            End::First => &self.first,
+            End::Last => &self.last,
+        }
+    }
+}
+
 /// The layers of a tablet as a writer sees them, oldest first.
 #[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
@@ -211,6 +252,17 @@ pub(crate) struct Layers<'a> {
 }
 
 impl Layers<'_> {
+    /// Whether it is certain, by looking at no more than `most` rows of a layer, that no key between these is here.
+    pub(crate) fn are_apart(&self, most: usize, ends: &Ends<'_>) -> bool {
+        if self.layers.is_empty() {
+            return true;
+        }
+        let encode = |key: &[Cell<'_>]| schema::key::encode_key(self.schema, key);
+        let (Ok(first), Ok(last)) = (encode(&ends.first), encode(&ends.last)) else { return false };
+        let encoded = (first, last);
+        self.layers.iter().all(|layer| layer.is_apart(most, ends, &encoded))
+    }
+
     /// The row of a key that has not ended, if `wanted` holds for it. At most one version of a key lives.
     pub(crate) fn find(
         &self,

@@ -14,7 +14,7 @@ pub(crate) struct Shape {
     pub(crate) about: Arc<TabletOptions>,
     pub(crate) layouts: Arc<[Layout]>,
     partitioner: Partitioner,
-    /// If rows are placed by the hash of one column alone: which of its buckets are here.
+    /// If the hash of one column alone tells whether a row is here: which of its buckets are.
     buckets: Option<(SingleHash, Box<[bool]>)>,
 }
 
@@ -29,17 +29,25 @@ impl Shape {
         }
         let partitioner = about.partition_schema.partitioner(schema)?;
         let is_here = |bucket: u32| about.partition.contains(&bucket.to_be_bytes());
+        // What follows in a key cannot change its place among bounds that end with a bucket.
+        let by_bucket = [&about.partition.start, &about.partition.end].iter().all(|bound| bound.len() <= 4);
         let buckets = partitioner
             .single_hash()
-            .filter(|hash| hash.buckets() <= MOST_BUCKETS)
+            .filter(|hash| by_bucket && hash.buckets() <= MOST_BUCKETS)
             .map(|hash| (hash, (0..hash.buckets()).map(is_here).collect()));
         Ok(Self { layouts: layouts(schema), partitioner, buckets, about: Arc::new(about) })
+    }
+
+    /// Whether all rows of the table are of this tablet.
+    pub(crate) fn holds_all(&self) -> bool {
+        let partition = &self.about.partition;
+        partition.start.is_empty() && partition.end.is_empty()
     }
 
     /// Whether a row is of this tablet, by its key cells. `key` is for this to work in.
     pub(crate) fn is_here(&self, cells: &[Cell<'_>], key: &mut Vec<u8>) -> bool {
         let partition = &self.about.partition;
-        if partition.start.is_empty() && partition.end.is_empty() {
+        if self.holds_all() {
             return true;
         }
         if let Some((hash, here)) = &self.buckets {

@@ -22,7 +22,7 @@ use crate::memory::rows::{MemRows, Source};
 use crate::rowset::{BlockCache, RowsetError};
 use crate::shape::Shape;
 use crate::write::outcome::WriteOutcome;
-use crate::write::plan::{Base, Plan, plan};
+use crate::write::plan::{Base, Plan, ReadOnce, plan};
 use crate::write::request::RequestKey;
 use crate::write::summary::Summary;
 use crate::{Alteration, OpenError, WriteError};
@@ -207,7 +207,7 @@ impl Tablet {
             return Err(WriteError::SchemaChanged);
         }
         let alike = ops.alike();
-        let summaries = self.summaries(&shape, ops, alike.as_ref(), true)?;
+        let read = self.read_once(&shape, ops, alike.clone(), true)?;
         let mut staged = match &self.durability {
             Some(durability) if !ops.is_empty() => Some(durability.stage(ops, request)),
             _ => None,
@@ -222,7 +222,7 @@ impl Tablet {
         if !Arc::ptr_eq(&shape, &self.shape()) {
             return Err(WriteError::SchemaChanged);
         }
-        let plan = self.plan(&shape, &mut index, ops, summaries)?;
+        let plan = self.plan(&shape, &mut index, ops, read)?;
         let mut rows = self.rows.write();
         // Under the lock: who reads at a snapshot after this timestamp sees the batch.
         let timestamp = self.clock.now(now_micros);
@@ -246,9 +246,9 @@ impl Tablet {
     pub(crate) fn replay(&self, ops: &Ops<'_>, timestamp: Timestamp) -> Result<WriteOutcome, WriteError> {
         let shape = self.shape();
         let alike = ops.alike();
-        let summaries = self.summaries(&shape, ops, alike.as_ref(), false)?;
+        let read = self.read_once(&shape, ops, alike.clone(), false)?;
         let mut index = self.index.lock();
-        let plan = self.plan(&shape, &mut index, ops, summaries)?;
+        let plan = self.plan(&shape, &mut index, ops, read)?;
         // Its own time is never too far ahead of it.
         self.clock.update(timestamp, timestamp.physical_micros())?;
         self.publish(&mut self.rows.write(), &index, ops, alike, &plan, timestamp);
@@ -298,7 +298,7 @@ impl Tablet {
         shape: &Shape,
         index: &mut KeyIndex,
         ops: &Ops<'_>,
-        summaries: Vec<Summary>,
+        read: ReadOnce<'_>,
     ) -> Result<Plan, WriteError> {
         let rows = self.rows.read();
         if (RowId::MAX - rows.active.next_row()) as usize <= ops.len() {
@@ -307,32 +307,34 @@ impl Tablet {
         let layers = Layers { schema: shape.schema(), layers: &rows.layers };
         // The index may name rows then that are never appended.
         let failed = |error: &RowsetError| drop(self.unreadable.set(error.clone()));
-        Ok(plan(&rows.active, layers, &shape.layouts, index, ops, summaries).inspect_err(failed)?)
+        Ok(plan(&rows.active, layers, &shape.layouts, index, &|key| self.hash(key), ops, read)
+            .inspect_err(failed)?)
     }
 
     /// Reads all operations once and, if wanted, checks that their rows belong here.
-    fn summaries(
+    fn read_once<'a>(
         &self,
         shape: &Shape,
         ops: &Ops<'_>,
-        alike: Option<&Alike<'_>>,
+        alike: Option<Alike<'a>>,
         check: bool,
-    ) -> Result<Vec<Summary>, WriteError> {
+    ) -> Result<ReadOnce<'a>, WriteError> {
         let schema = shape.schema();
         let mut key = Vec::new();
         if let Some(alike) = alike {
-            let mut summaries = Summary::of_alike(schema, alike, ops.len());
+            if !check || shape.holds_all() {
+                return Ok(ReadOnce::Alike(alike));
+            }
             let columns = &alike.columns()[..schema.key_columns()];
             let mut cells = vec![Cell::Unset; columns.len()];
-            for (op, summary) in summaries.iter_mut().enumerate() {
+            for op in 0..ops.len() {
                 cells.iter_mut().zip(columns).for_each(|(cell, column)| *cell = column.cell(op));
                 // Rows are placed by key columns only.
-                if check && !shape.is_here(&cells, &mut key) {
+                if !shape.is_here(&cells, &mut key) {
                     return Err(WriteError::RowNotInPartition { index: op as u32 });
                 }
-                summary.hash = self.hash(&cells);
             }
-            return Ok(summaries);
+            return Ok(ReadOnce::Alike(alike));
         }
         let mut cursor = ops.cursor();
         let mut summaries = Vec::with_capacity(ops.len());
@@ -343,7 +345,7 @@ impl Tablet {
             }
             summaries.push(summary);
         }
-        Ok(summaries)
+        Ok(ReadOnce::Each(summaries))
     }
 
     fn hash(&self, key: &[Cell<'_>]) -> u64 {
@@ -381,8 +383,10 @@ impl Tablet {
                     *column = AlikeCells::Same(ops.default_cell(index));
                 }
             }
-            let inserted: Vec<u32> = plan.rows.iter().map(|new| new.op).collect();
-            active.append_alike(timestamp.0, &columns, &inserted);
+            match plan.whole {
+                true => active.append_alike(timestamp.0, &columns, 0..ops.len() as u32),
+                false => active.append_alike(timestamp.0, &columns, plan.rows.iter().map(|new| new.op)),
+            }
             rest = &[];
         }
         for new in rest {

@@ -45,10 +45,12 @@ pub(crate) fn write(
         seq_no: id.seq_no,
         first_incomplete_seq_no: id.first_incomplete_seq_no,
     });
+    let (rows, indirect) =
+        (operations.rows.unwrap_or_default(), operations.indirect_data.unwrap_or_default());
     let outcome = loop {
         let decoder = Decoder::new(&client, &tablet.schema())
             .map_err(|error| Fault::invalid(Code::MismatchedSchema, error.to_string()))?;
-        let ops = decoder.decode(operations.rows(), operations.indirect_data()).map_err(undecodable)?;
+        let ops = decoder.decode_shared(&rows, &indirect).map_err(undecodable)?;
         match tablet.write_for(key, &ops, propagated, physical_micros()) {
             // The table was altered meanwhile.
             Err(WriteError::SchemaChanged) => {}

@@ -112,7 +112,7 @@ impl Decoder {
         u32::try_from(rows.len()).map_err(|_| RowOpError::TooLarge { bytes: rows.len() })?;
         let mut budget = rows.len().saturating_add(indirect.len()).saturating_mul(MOST_SHARING);
         if let Some(stride) = self.stride(rows, indirect, budget) {
-            return Ok(Ops { decoder: self, rows, indirect, starts: Starts::Every(stride) });
+            return Ok(Ops { decoder: self, rows, indirect, starts: Starts::Every(stride), shared: None });
         }
         let mut starts = Vec::new();
         let mut rest = rows;
@@ -122,7 +122,12 @@ impl Decoder {
             starts.push(start as u32);
             self.skip(&mut rest, indirect, &mut budget).map_err(|wrong| self.name(wrong, index))?;
         }
-        Ok(Ops { decoder: self, rows, indirect, starts: Starts::Each(starts) })
+        Ok(Ops { decoder: self, rows, indirect, starts: Starts::Each(starts), shared: None })
+    }
+
+    /// As [`decode`](Self::decode), for bytes that [`Ops::bytes`] can share.
+    pub fn decode_shared<'a>(&'a self, rows: &'a Bytes, indirect: &'a Bytes) -> Result<Ops<'a>, RowOpError> {
+        Ok(Ops { shared: Some((rows, indirect)), ..self.decode(rows, indirect)? })
     }
 
     fn name(&self, wrong: Wrong, index: usize) -> RowOpError {
@@ -301,6 +306,7 @@ pub struct Ops<'a> {
     rows: &'a [u8],
     indirect: &'a [u8],
     starts: Starts,
+    shared: Option<(&'a Bytes, &'a Bytes)>,
 }
 
 /// Where operations start in the rows.
@@ -336,6 +342,14 @@ impl<'a> Ops<'a> {
     /// The operations as they came: rows and indirect data.
     pub fn raw(&self) -> (&'a [u8], &'a [u8]) {
         (self.rows, self.indirect)
+    }
+
+    /// As [`raw`](Self::raw): shared if they can be, else copied.
+    pub fn bytes(&self) -> (Bytes, Bytes) {
+        match self.shared {
+            Some((rows, indirect)) => (rows.clone(), indirect.clone()),
+            None => (Bytes::copy_from_slice(self.rows), Bytes::copy_from_slice(self.indirect)),
+        }
     }
 
     /// For each column of the client's schema, its index in the table's: with [`raw`](Self::raw), all that is needed to

@@ -10,6 +10,7 @@
     )
 )]
 
+use bytes::Bytes;
 use schema::projection::ProjectionError;
 use schema::row_ops::{Decoder, RowOpError};
 use schema::{ColumnId, Ops, Schema, SchemaError, Timestamp};
@@ -64,18 +65,37 @@ const ALTERATION: u8 = 2;
 const TIMESTAMP_AT: usize = 1;
 const FAILED_AT: usize = 9;
 
+/// An entry on its way into the log, in pieces: big ones are shared with whoever brought them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pieces {
+    first: Vec<u8>,
+    others: Vec<Bytes>,
+}
+
+impl Pieces {
+    pub(crate) fn len(&self) -> usize {
+        self.slices().fold(0, |sum, piece| sum.saturating_add(piece.len()))
+    }
+
+    pub(crate) fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&self.first[..]).chain(self.others.iter().map(|piece| &piece[..]))
+    }
+}
+
+impl From<Vec<u8>> for Pieces {
+    fn from(first: Vec<u8>) -> Self {
+        Self { first, others: Vec::new() }
+    }
+}
+
 /// The entry of a write, but for what [`complete`] adds when it is known.
-pub(crate) fn encode(ops: &Ops<'_>, request: Option<RequestKey<'_>>) -> Vec<u8> {
+pub(crate) fn encode(ops: &Ops<'_>, request: Option<RequestKey<'_>>) -> Pieces {
     let (rows, indirect) = ops.raw();
     let columns = ops.client_columns();
-    let mut entry = Vec::with_capacity(
-        columns
-            .len()
-            .saturating_mul(4)
-            .saturating_add(128)
-            .saturating_add(rows.len())
-            .saturating_add(indirect.len()),
-    );
+    let content = rows.len().saturating_add(indirect.len());
+    let copied = if content < UNCOPIED { content } else { 0 };
+    let mut entry =
+        Vec::with_capacity(columns.len().saturating_mul(4).saturating_add(128).saturating_add(copied));
     entry.push(WRITE);
     entry.extend_from_slice(&[0; 12]);
     match request {
@@ -89,20 +109,31 @@ pub(crate) fn encode(ops: &Ops<'_>, request: Option<RequestKey<'_>>) -> Vec<u8> 
     }
     entry.extend_from_slice(&(columns.len() as u32).to_le_bytes());
     columns.for_each(|column| entry.extend_from_slice(&ops.schema().id(column).0.to_le_bytes()));
-    put_bytes(&mut entry, rows);
-    put_bytes(&mut entry, indirect);
-    entry
+    if content < UNCOPIED {
+        put_bytes(&mut entry, rows);
+        put_bytes(&mut entry, indirect);
+        return entry.into();
+    }
+    // As `put_bytes` has it.
+    let length = |bytes: &[u8]| (bytes.len() as u32).to_le_bytes();
+    entry.extend_from_slice(&length(rows));
+    let between = Bytes::copy_from_slice(&length(indirect));
+    let (rows, indirect) = ops.bytes();
+    Pieces { first: entry, others: vec![rows, between, indirect] }
 }
 
 /// Adds what is known once the write is decided.
-pub(crate) fn complete(entry: &mut [u8], timestamp: Timestamp, failed: u32) {
-    put_at(entry, TIMESTAMP_AT, &timestamp.0.to_le_bytes());
-    put_at(entry, FAILED_AT, &failed.to_le_bytes());
+pub(crate) fn complete(entry: &mut Pieces, timestamp: Timestamp, failed: u32) {
+    put_at(&mut entry.first, TIMESTAMP_AT, &timestamp.0.to_le_bytes());
+    put_at(&mut entry.first, FAILED_AT, &failed.to_le_bytes());
 }
 
 fn put_at(entry: &mut [u8], at: usize, bytes: &[u8]) {
     entry.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
 }
+
+/// Smaller writes are copied: that costs less than to share them.
+const UNCOPIED: usize = 4096;
 
 /// The entry of an alteration.
 pub(crate) fn encode_alteration(to: &Alteration) -> Vec<u8> {
@@ -203,7 +234,33 @@ mod tests {
         let decoder = Decoder::new(&table, &table).unwrap();
         let mut entry = encode(&decoder.decode(&rows, &indirect).unwrap(), request);
         complete(&mut entry, Timestamp(99), 3);
-        entry
+        entry.slices().collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn big_writes_are_shared_and_are_the_same_entry() {
+        let table = table();
+        let mut encoder = Encoder::new(&table);
+        for key in 0..300 {
+            let mut row = PartialRow::new(&table);
+            row.set_at(0, key).unwrap().set_at(1, format!("number {key}")).unwrap();
+            encoder.push(OpKind::Insert, &row).unwrap();
+        }
+        let (rows, indirect) = encoder.finish();
+        let (rows, indirect): (Bytes, Bytes) = (rows, indirect);
+        let decoder = Decoder::new(&table, &table).unwrap();
+        let [shared, copied] = [decoder.decode_shared(&rows, &indirect), decoder.decode(&rows, &indirect)]
+            .map(|ops| {
+                let mut entry = encode(&ops.unwrap(), None);
+                complete(&mut entry, Timestamp(7), 0);
+                entry
+            });
+        assert!(shared.others.iter().any(|piece| piece.as_ptr() == rows.as_ptr()));
+        let bytes = shared.slices().collect::<Vec<_>>().concat();
+        assert_eq!(bytes, copied.slices().collect::<Vec<_>>().concat());
+        assert_eq!(bytes.len(), shared.len());
+        let Entry::Write(entry) = Entry::decode(&bytes).unwrap() else { panic!("a write") };
+        assert_eq!((entry.timestamp, entry.rows, entry.indirect), (Timestamp(7), &rows[..], &indirect[..]));
     }
 
     #[test]

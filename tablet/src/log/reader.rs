@@ -115,7 +115,8 @@ mod tests {
     }
 
     fn salted(salt: u32, first: u64, entries: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = segment::frame(salt, first, entries).to_vec();
+        let pieces: Vec<_> = entries.iter().cloned().map(Into::into).collect();
+        let mut bytes = segment::frame(salt, first, &pieces).to_vec();
         for entry in entries {
             bytes.extend_from_slice(&(entry.len() as u32).to_le_bytes());
             bytes.extend_from_slice(entry);

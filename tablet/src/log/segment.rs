@@ -11,6 +11,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use super::entry::Pieces;
 use super::error::Problem;
 
 /// The newest format that is known.
@@ -83,7 +84,7 @@ impl Header {
 }
 
 /// The frame of a record of `entries`, whose first has the number `first`; behind it each entry follows its length (u32).
-pub(crate) fn frame(salt: u32, first: u64, entries: &[Vec<u8>]) -> [u8; FRAME] {
+pub(crate) fn frame(salt: u32, first: u64, entries: &[Pieces]) -> [u8; FRAME] {
     let length = entries.iter().fold(0_usize, |sum, entry| sum.saturating_add(entry.len()).saturating_add(4));
     let mut frame = [0; FRAME];
     let mut put = |at: usize, bytes: &[u8]| {
@@ -95,7 +96,7 @@ pub(crate) fn frame(salt: u32, first: u64, entries: &[Vec<u8>]) -> [u8; FRAME] {
     let mut crc = frame_crc(salt, &frame);
     for entry in entries {
         crc = crc32c::crc32c_append(crc, &(entry.len() as u32).to_le_bytes());
-        crc = crc32c::crc32c_append(crc, entry);
+        crc = entry.slices().fold(crc, crc32c::crc32c_append);
     }
     frame.iter_mut().skip(4).zip(crc.to_le_bytes()).for_each(|(to, from)| *to = from);
     frame

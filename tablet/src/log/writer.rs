@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::entry::Pieces;
 use super::segment::{self, FRAME, HEADER, Header};
 use super::{LogError, LogOptions, SyncPolicy};
 use crate::backend::{Append, Backend};
@@ -24,7 +25,7 @@ pub(crate) struct Log {
 
 #[derive(Debug)]
 struct Queue {
-    pending: VecDeque<Vec<u8>>,
+    pending: VecDeque<Pieces>,
     /// The number of the next entry that is appended.
     next: u64,
     /// All entries before this one are written.
@@ -90,12 +91,12 @@ impl Log {
     }
 
     /// Takes an entry; the order of calls is the order of the log. Returns its number. Does not block on files.
-    pub(crate) fn append(&self, entry: Vec<u8>) -> Result<u64, LogError> {
+    pub(crate) fn append(&self, entry: impl Into<Pieces>) -> Result<u64, LogError> {
         let mut queue = self.queue.lock();
         if let Some(error) = &queue.failed {
             return Err(error.clone());
         }
-        queue.pending.push_back(entry);
+        queue.pending.push_back(entry.into());
         queue.next += 1;
         Ok(queue.next - 1)
     }
@@ -203,9 +204,9 @@ impl Log {
 
 impl Queue {
     /// As many entries as one record should hold, at least one.
-    fn take(&mut self) -> Vec<Vec<u8>> {
+    fn take(&mut self) -> Vec<Pieces> {
         let mut bytes = 0;
-        let fits = |entry: &&Vec<u8>| {
+        let fits = |entry: &&Pieces| {
             bytes += entry.len();
             bytes <= RECORD_BYTES
         };
@@ -221,7 +222,7 @@ impl Queue {
 
 impl Segments {
     /// Writes one record; how many bytes the log has grown by.
-    fn write(&mut self, first: u64, entries: &[Vec<u8>]) -> Result<u64, LogError> {
+    fn write(&mut self, first: u64, entries: &[Pieces]) -> Result<u64, LogError> {
         let before = match &self.open {
             Some(open) if open.bytes < self.options.segment_bytes => open.bytes,
             _ => self.roll(first)?,
@@ -230,7 +231,10 @@ impl Segments {
         let frame = segment::frame(open.salt, first, entries);
         let lengths: Vec<[u8; 4]> = entries.iter().map(|entry| (entry.len() as u32).to_le_bytes()).collect();
         let mut parts: Vec<&[u8]> = vec![&frame];
-        parts.extend(lengths.iter().zip(entries).flat_map(|(length, entry)| [&length[..], &entry[..]]));
+        for (length, entry) in lengths.iter().zip(entries) {
+            parts.push(length);
+            parts.extend(entry.slices());
+        }
         open.file.append(&parts).map_err(FileError::io("write to", &open.path))?;
         open.bytes += (FRAME + entries.iter().map(|entry| entry.len() + 4).sum::<usize>()) as u64;
         let grown = open.bytes - before;

@@ -1,8 +1,13 @@
-//! From primary keys to the newest row version: a sharded hash table that keeps hashes, not keys.
+//! From primary keys to the newest row version: [`Runs`] of rows that came in the order of their keys, and for all others a
+//! sharded hash table that keeps hashes, not keys.
 //!
 //! A shard is an array of cache lines with room for eight keys each. A key is in the line that its hash names, or behind it
 //! if that was full; so most look-ups and inserts wait for memory once. Hashes name lines in ascending order, which makes
 //! growth a pass from front to back.
+
+use std::cmp::Ordering;
+
+use super::runs::{End, Runs};
 
 /// The number of a row version in its tablet; the greatest two are none.
 pub(crate) type RowId = u32;
@@ -39,6 +44,8 @@ struct Shard {
 /// Keys that live now.
 #[derive(Debug)]
 pub(crate) struct KeyIndex {
+    /// Keys that are not in the table.
+    pub(crate) runs: Runs,
     /// None before the first key: most tablets of a large table stay small.
     shards: Vec<Shard>,
     bytes: usize,
@@ -46,7 +53,7 @@ pub(crate) struct KeyIndex {
 
 impl KeyIndex {
     pub(crate) fn new() -> Self {
-        Self { shards: Vec::new(), bytes: 0 }
+        Self { runs: Runs::default(), shards: Vec::new(), bytes: 0 }
     }
 
     /// Reads from where the keys of these hashes are or will be, so that it is near when it is needed: they wait for memory
@@ -59,7 +66,28 @@ impl KeyIndex {
         std::hint::black_box(hashes.filter_map(read).fold(0, |all, word| all ^ word));
     }
 
-    /// The row of the key with this hash for which `equal` holds.
+    /// Whether it is certain, by looking at `most` rows of the table or fewer, that no key lies between the ends of a run; `order`
+    /// compares the key of a row with them.
+    pub(crate) fn are_apart(&self, most: usize, order: impl Fn(RowId, End) -> Ordering) -> bool {
+        let live: usize = self.shards.iter().map(|shard| shard.live).sum();
+        let outside = |row| order(row, End::First).is_lt() || order(row, End::Last).is_gt();
+        live <= most && self.rows().all(outside) && self.runs.are_apart(order)
+    }
+
+    /// The rows whose keys are in the table.
+    fn rows(&self) -> impl Iterator<Item = RowId> {
+        let lines = self.shards.iter().filter(|shard| shard.live > 0).flat_map(|shard| &shard.lines);
+        lines.flat_map(|line| line.rows).filter(|row| *row != EMPTY && *row != ENDED).map(|row| row - 1)
+    }
+
+    /// Moves rows from the runs to the table, up to `most`: `hash` tells that of a row's key.
+    pub(crate) fn absorb(&mut self, most: usize, mut hash: impl FnMut(RowId) -> u64) {
+        for row in self.runs.take(most) {
+            self.insert(hash(row), row);
+        }
+    }
+
+    /// The row of the key with this hash for which `equal` holds, if it is in the table.
     pub(crate) fn find(&self, hash: u64, mut equal: impl FnMut(RowId) -> bool) -> Option<RowId> {
         let (line, slot) = self.shards.get(shard(hash))?.find(hash as u32, |row| equal(row - 1))?;
         Some(self.shards[shard(hash)].lines[line].rows[slot] - 1)
@@ -81,8 +109,8 @@ impl KeyIndex {
         shard.put(hash as u32, row + 1);
     }
 
-    /// Adds keys for the rows from `first` on, if none of them is there yet, nor twice among them: `equal` is asked whether the
-    /// key of this number is the one of a row. Otherwise adds none and says so.
+    /// Adds keys for the rows from `first` on, if none of them is in the table yet, nor twice among them: `equal` is asked whether
+    /// the key of this number is the one of a row. Otherwise adds none and says so. There must be no runs.
     pub(crate) fn insert_new(
         &mut self,
         hashes: &[u64],
@@ -117,6 +145,9 @@ impl KeyIndex {
             && let Some((line, slot)) = shard.find(hash as u32, |row| row == old + 1)
         {
             shard.lines[line].rows[slot] = new + 1;
+        } else {
+            self.runs.remove(old);
+            self.insert(hash, new);
         }
     }
 
@@ -129,12 +160,14 @@ impl KeyIndex {
             shard.lines[line].rows[slot] = if is_last { EMPTY } else { ENDED };
             shard.live -= 1;
             shard.used -= usize::from(is_last);
+        } else {
+            self.runs.remove(row);
         }
     }
 
-    /// Bytes held by the tables; 0 before the first key.
+    /// Bytes held; 0 before the first key.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.runs.bytes()
     }
 }
 
@@ -274,8 +307,8 @@ mod tests {
         let mut index = KeyIndex::new();
         index.touch([1].into_iter());
         assert_eq!((index.bytes(), index.find(1, |_| true)), (0, None));
-        index.replace(1, 0, 1);
         index.remove(1, 1);
+        assert_eq!(index.bytes(), 0);
         let spread = |row: RowId| u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for row in 0..50_000 {
             index.insert(spread(row), row);

@@ -5,6 +5,7 @@ pub(crate) mod column;
 pub(crate) mod commits;
 pub(crate) mod index;
 pub(crate) mod rows;
+pub(crate) mod runs;
 pub(crate) mod tombstones;
 
 /// Most rows of a chunk: a batch of 1 MiB of 4-byte cells is one slice of it.

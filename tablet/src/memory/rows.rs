@@ -1,13 +1,15 @@
 //! Row versions in memory: sealed chunks, shared with readers, and a tail that grows.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use schema::ColumnData;
 use schema::row_ops::AlikeCells;
+use schema::{Cell, ColumnData, Schema};
 
 use super::column::{Cells, ColumnBuffer, Layout};
 use super::commits::Commits;
 use super::index::RowId;
+use super::runs;
 use super::tombstones::Tombstones;
 use super::{CHUNK_BYTES, CHUNK_ROWS};
 use crate::scan::part::Part;
@@ -92,6 +94,16 @@ impl MemRows {
         Cells::of(self.layouts[column], &chunk.columns[column]).cell((row - chunk.start) as usize)
     }
 
+    /// The order of a row's key and another one, neither of which has NULLs.
+    pub(crate) fn compare_key(&self, schema: &Schema, row: RowId, key: &[Cell<'_>]) -> Ordering {
+        let columns = self.layouts.iter().zip(key).take(schema.key_columns()).enumerate();
+        let cells = columns.map(|(column, (layout, cell))| {
+            let stored = self.cell(row, column).unwrap_or_default();
+            runs::compare(*layout, stored, cell.value().unwrap_or_default())
+        });
+        cells.fold(Ordering::Equal, Ordering::then)
+    }
+
     /// Bytes of a row version.
     pub(crate) fn row_bytes(&self, row: RowId) -> u64 {
         let cell = |(column, layout): (usize, &Layout)| match layout.width {
@@ -146,17 +158,26 @@ impl MemRows {
     }
 
     /// Appends a row for each of the given operations.
-    pub(crate) fn append_alike(&mut self, timestamp: u64, columns: &[AlikeCells<'_>], mut ops: &[u32]) {
-        while !ops.is_empty() {
-            self.make_room();
+    pub(crate) fn append_alike(
+        &mut self,
+        timestamp: u64,
+        columns: &[AlikeCells<'_>],
+        ops: impl IntoIterator<Item = u32>,
+    ) {
+        let mut ops = ops.into_iter();
+        let mut step = [0; BETWEEN_LOOKS];
+        loop {
             let room = BETWEEN_LOOKS - self.tail.rows as usize % BETWEEN_LOOKS;
-            let (now, later) = ops.split_at(room.min(ops.len()));
+            let count = step[..room].iter_mut().zip(&mut ops).map(|(slot, op)| *slot = op).count();
+            if count == 0 {
+                return;
+            }
+            self.make_room();
             for (buffer, cells) in self.tail.columns.iter_mut().zip(columns) {
-                buffer.push_alike(cells, now);
+                buffer.push_alike(cells, &step[..count]);
             }
             self.tail.commits.push(self.tail.rows, timestamp);
-            self.tail.rows += now.len() as u32;
-            ops = later;
+            self.tail.rows += count as u32;
         }
     }
 

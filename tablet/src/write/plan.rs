@@ -1,15 +1,18 @@
 //! What a batch does to each row, decided before anything is written.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
+use schema::row_ops::{Alike, AlikeCells};
 use schema::{Cell, Column, OpKind, Ops, Schema};
 
 use super::outcome::{RowError, RowErrorKind, WriteMetrics};
 use super::summary::Summary;
-use crate::layer::{Layers, Place};
+use crate::layer::{Ends, Layers, Place};
 use crate::memory::column::{ColumnBuffer, Layout};
 use crate::memory::index::{KeyIndex, RowId, TOUCHED_AT_ONCE};
 use crate::memory::rows::MemRows;
+use crate::memory::runs;
 use crate::rowset::RowsetError;
 
 /// A row version to append.
@@ -44,7 +47,10 @@ enum Found {
 /// The effect of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
+    /// The versions that are new, unless `whole`.
     pub(crate) rows: Vec<NewRow>,
+    /// Each operation is a new row, none of them replaces one.
+    pub(crate) whole: bool,
     pub(crate) ended: Vec<RowId>,
     pub(crate) ended_in_layers: HashSet<Place>,
     /// The rows of layers that are replaced, in the columns of the schema.
@@ -57,6 +63,13 @@ pub(crate) struct Plan {
     bytes: u64,
 }
 
+/// The operations of a batch, once read.
+pub(crate) enum ReadOnce<'a> {
+    /// Column by column.
+    Alike(Alike<'a>),
+    Each(Vec<Summary>),
+}
+
 /// Decides the operations in order. The index is brought up to date on the way: what a later operation of the batch
 /// finds there is what the earlier ones left.
 pub(crate) fn plan(
@@ -64,8 +77,9 @@ pub(crate) fn plan(
     layers: Layers<'_>,
     layouts: &[Layout],
     index: &mut KeyIndex,
+    hash: &dyn Fn(&[Cell<'_>]) -> u64,
     ops: &Ops<'_>,
-    summaries: Vec<Summary>,
+    read: ReadOnce<'_>,
 ) -> Result<Plan, RowsetError> {
     let schema = layers.schema;
     let first_new = stored.next_row();
@@ -86,11 +100,33 @@ pub(crate) fn plan(
         plan: Plan::default(),
         unreadable: None,
     };
-    let mut cells = (Vec::new(), Vec::new());
-    let hashes: Vec<u64> = summaries.iter().map(|summary| summary.hash).collect();
-    if planner.insert_all(&summaries, &hashes) {
+    if let ReadOnce::Alike(alike) = &read
+        && planner.insert_run(alike)
+    {
         return Ok(planner.plan);
     }
+    // Who writes out of order goes on doing so: a few rows with each operation leave the runs.
+    if !planner.index.runs.is_empty() {
+        let mut key = Vec::new();
+        planner.index.absorb(ops.len().saturating_mul(ABSORBED), |row| {
+            let cells = (0..schema.key_columns()).map(|column| stored.cell(row, column));
+            key.clear();
+            key.extend(cells.map(|cell| cell.map_or(Cell::Null, Cell::Value)));
+            hash(&key)
+        });
+    }
+    let summaries = match read {
+        ReadOnce::Each(summaries) => summaries,
+        ReadOnce::Alike(alike) => {
+            let hashes = hashes(schema, &alike, ops.len(), hash);
+            if planner.insert_all(&alike, &hashes) {
+                return Ok(planner.plan);
+            }
+            Summary::of_alike(schema, &alike, &hashes)
+        }
+    };
+    let hashes: Vec<u64> = summaries.iter().map(|summary| summary.hash).collect();
+    let mut cells = (Vec::new(), Vec::new());
     // What a batch is about to need of the index is read together, some operations ahead.
     let mut ahead = hashes.chunks(TOUCHED_AT_ONCE);
     let mut touch = |index: &KeyIndex| index.touch(ahead.next().unwrap_or_default().iter().copied());
@@ -218,7 +254,7 @@ impl<'a> Planner<'_, 'a> {
 
     fn find_active(&self, number: u32, hash: u64, (cells, earlier): &mut Scratch<'a>) -> Option<RowId> {
         let mut read = false;
-        self.index.find(hash, |row| {
+        let found = self.index.find(hash, |row| {
             if !read {
                 read = self.ops.read(number as usize, cells).is_some();
             }
@@ -228,18 +264,56 @@ impl<'a> Planner<'_, 'a> {
             }
             let earlier = staged.map(|_| &earlier[..]);
             is_key(self.schema, cells, self.stored, row, earlier)
-        })
+        });
+        if found.is_some() || self.index.runs.is_empty() {
+            return found;
+        }
+        self.ops.read(number as usize, cells)?;
+        self.index.runs.find(|row| self.stored.compare_key(self.schema, row, cells))
     }
 
-    /// Decides a batch that does nothing but insert many keys, none of which is there; false = nothing is decided.
-    fn insert_all(&mut self, summaries: &[Summary], hashes: &[u64]) -> bool {
-        let fresh_bytes = self.fresh_bytes;
-        let row = |op: &Summary| fresh_bytes + u64::from(op.content_bytes);
-        if summaries.len() < MANY
-            || !self.layers.layers.is_empty()
-            || !summaries.iter().all(|op| op.kind.is_insert() && op.error.is_none())
-            || summaries.iter().map(row).sum::<u64>() > BATCH_BYTES
-        {
+    /// Decides a batch that does nothing but insert or upsert rows whose keys ascend, between no two keys of the tablet; false =
+    /// nothing is decided.
+    fn insert_run(&mut self, alike: &Alike<'_>) -> bool {
+        let count = self.ops.len();
+        let keys = &alike.columns()[..self.schema.key_columns()];
+        if !self.may_insert(alike, count) || !ascend(self.layouts, keys, count) {
+            return false;
+        }
+        let key = |op| keys.iter().map(|column| column.cell(op)).collect();
+        let ends = Ends { first: key(0), last: key(count - 1) };
+        let Self { schema, stored, first_new, .. } = *self;
+        let order = |row, end| stored.compare_key(schema, row, ends.of(end));
+        // To look at a few rows that came otherwise costs less than to look all of these up.
+        let most = count / 4;
+        let added = self.index.are_apart(most, order)
+            && self.layers.are_apart(most, &ends)
+            && self.index.runs.add(first_new, count as u32, order);
+        if added {
+            self.insert_whole(alike.kind(), count);
+        }
+        added
+    }
+
+    /// Whether this is a long batch of inserts or upserts, in bounds.
+    fn may_insert(&self, alike: &Alike<'_>, count: usize) -> bool {
+        let kind = alike.kind();
+        count >= MANY && (kind.is_insert() || kind.is_upsert()) && self.bytes_of(alike, count) <= BATCH_BYTES
+    }
+
+    fn insert_whole(&mut self, kind: OpKind, count: usize) {
+        let Plan { whole, inserted, metrics, .. } = &mut self.plan;
+        (*whole, *inserted) = (true, count as u64);
+        match kind.is_insert() {
+            true => metrics.successful_inserts = *inserted,
+            false => metrics.successful_upserts = *inserted,
+        }
+    }
+
+    /// Decides a batch that does nothing but insert or upsert many keys, none of which is there; false = nothing is decided.
+    fn insert_all(&mut self, alike: &Alike<'_>, hashes: &[u64]) -> bool {
+        let unknown = !self.layers.layers.is_empty() || !self.index.runs.is_empty();
+        if unknown || !self.may_insert(alike, hashes.len()) {
             return false;
         }
         let Self { schema, stored, ops, first_new, .. } = *self;
@@ -250,12 +324,25 @@ impl<'a> Planner<'_, 'a> {
             is_key(schema, &cells, stored, row, staged.map(|_| &earlier[..]))
         });
         if are_new {
-            let new = |(op, summary)| NewRow { op, base: None, keep_immutable: false, bytes: row(summary) };
-            self.plan.rows = (0..).zip(summaries).map(new).collect();
-            self.plan.inserted = summaries.len() as u64;
-            self.plan.metrics.successful_inserts = summaries.len() as u64;
+            self.insert_whole(alike.kind(), hashes.len());
         }
         are_new
+    }
+
+    /// What so many new rows take.
+    fn bytes_of(&self, alike: &Alike<'_>, count: usize) -> u64 {
+        let content = |(column, cells): (&Column, &AlikeCells<'_>)| match cells {
+            AlikeCells::Varlen(cells) => {
+                let lengths = (0..count).filter_map(|op| cells.place(op)).map(|(start, end)| end - start);
+                lengths.sum::<usize>()
+            }
+            AlikeCells::Same(cell) if column.data_type.is_varlen() => {
+                cell.value().map_or(0, <[u8]>::len) * count
+            }
+            AlikeCells::Same(_) | AlikeCells::Fixed(_) => 0,
+        };
+        let content: usize = self.schema.columns().iter().zip(alike.columns()).map(content).sum();
+        self.fresh_bytes * count as u64 + content as u64
     }
 
     fn next_row(&self) -> RowId {
@@ -320,6 +407,33 @@ impl<'a> Planner<'_, 'a> {
     }
 }
 
+/// The hashes of all keys.
+fn hashes(schema: &Schema, alike: &Alike<'_>, count: usize, hash: &dyn Fn(&[Cell<'_>]) -> u64) -> Vec<u64> {
+    let columns = &alike.columns()[..schema.key_columns()];
+    let mut cells = vec![Cell::Unset; columns.len()];
+    let one = |op| {
+        cells.iter_mut().zip(columns).for_each(|(cell, column)| *cell = column.cell(op));
+        hash(&cells)
+    };
+    (0..count).map(one).collect()
+}
+
+/// Whether each key is above the one before it.
+fn ascend(layouts: &[Layout], keys: &[AlikeCells<'_>], count: usize) -> bool {
+    if let ([AlikeCells::Fixed(cells)], Some(8)) = (keys, layouts[0].width) {
+        let numbers = (0..count).map(|op| cells.array(op).map_or(i64::MIN, |cell| i64::from_le_bytes(*cell)));
+        return numbers.is_sorted_by(|a, b| a < b);
+    }
+    let is_above = |op: usize| {
+        let columns = layouts.iter().zip(keys).map(|(layout, cells)| {
+            let [before, behind] = [op - 1, op].map(|op| cells.cell(op).value().unwrap_or_default());
+            runs::compare(*layout, before, behind)
+        });
+        columns.fold(Ordering::Equal, Ordering::then).is_lt()
+    };
+    (1..count).all(is_above)
+}
+
 /// Whether a row has the key that `cells` start with. Rows of the same batch are `earlier` cells, others are stored.
 fn is_key(
     schema: &Schema,
@@ -342,3 +456,6 @@ const BATCH_BYTES: u64 = 1 << 30;
 
 /// Shorter batches are decided operation by operation.
 const MANY: usize = 256;
+
+/// Rows that leave the runs with each operation that is not part of one.
+const ABSORBED: usize = 8;

@@ -53,8 +53,9 @@ impl Summary {
         }
         summary
     }
-    /// The summaries of operations that are alike, but for their hashes.
-    pub(crate) fn of_alike(schema: &Schema, alike: &Alike<'_>, count: usize) -> Vec<Self> {
+
+    /// The summaries of operations that are alike, by the hashes of their keys.
+    pub(crate) fn of_alike(schema: &Schema, alike: &Alike<'_>, hashes: &[u64]) -> Vec<Self> {
         let first: Vec<Cell<'_>> = alike.columns().iter().map(|column| column.cell(0)).collect();
         let ignored_immutable = alike.ignored_immutable();
         let op = Op { kind: alike.kind(), cells: &first, fault: None, ignored_immutable };
@@ -69,12 +70,12 @@ impl Summary {
                 _ => {}
             }
         }
-        let summary = |op| {
+        let summary = |(op, hash): (usize, &u64)| {
             let lengths = varlen.iter().filter_map(|cells| cells.place(op)).map(|(start, end)| end - start);
             let content = same + lengths.sum::<usize>();
             let content_bytes = u32::try_from(content).unwrap_or(u32::MAX);
-            Self { kind, hash: 0, sets, sets_immutable, content_bytes, passed_over, error: None }
+            Self { kind, hash: *hash, sets, sets_immutable, content_bytes, passed_over, error: None }
         };
-        (0..count).map(summary).collect()
+        hashes.iter().enumerate().map(summary).collect()
     }
 }
