@@ -3,12 +3,11 @@
 //! ```
 //! use proto::{kudu::master::PingRequestPb, methods::master_service::{Ping, SERVICE}};
 //! use rpc_core::{Messenger, Proxy};
-//! use rpc_server::{Call, Server, Service};
+//! use rpc_server::{Server, Service};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!
-//! let service =
-//!     Service::builder(SERVICE).cheap::<Ping>(|call: Call<Ping>| call.respond(&Default::default())).build();
+//! let service = Service::builder(SERVICE).function::<Ping>(|_| Default::default()).build();
 //! let server = Server::builder().bind("127.0.0.1:0".parse()?).bind_unix("@my-server").service(service).start()?;
 //! server.ready();
 //! let proxy = Proxy::new(&Messenger::builder().build(), server.bound_addresses()[0].clone(), "localhost");

@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 }
 
 /// As [`Run`], for a call that may be left to it: false = it is.
-type RunSmall = Box<dyn Fn(&SmallCall<'_>, &Shared, Option<Started>) -> bool + Send + Sync>;
+type RunSmall = Box<dyn Fn(&SmallCall<'_>, &Shared, &MethodMetrics) -> bool + Send + Sync>;
 
 /// A handler with all that comes before it.
 type Run = Box<dyn Fn(InboundCall, &Shared, Option<Arc<MethodMetrics>>, Option<Started>) + Send + Sync>;
@@ -101,28 +101,71 @@ impl ServiceBuilder {
         self.add::<M>(false, handler)
     }
 
-    fn add<M: Method>(mut self, cheap: bool, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
-        assert_eq!(M::SERVICE, self.service.name, "{} is a method of another service", M::NAME);
+    /// A method whose response is a function of its request alone: runs as [`cheap`](Self::cheap) ones do, with less around
+    /// it, since there is no call that could be answered later.
+    ///
+    /// # Panics
+    /// If `M` belongs to another service, or was added before.
+    pub fn function<M: Method>(
+        self,
+        function: impl Fn(&M::Request) -> M::Response + Send + Sync + 'static,
+    ) -> Self {
+        let guarded = move |request: &M::Request| {
+            catch_unwind(AssertUnwindSafe(|| function(request))).map_err(|_| {
+                panicked::<M>();
+                refusal::panicked(M::NAME)
+            })
+        };
+        let guarded = Arc::new(guarded);
+        let small = Arc::clone(&guarded);
+        let run: Run = Box::new(move |call, shared, metrics, started| {
+            let Some(call) = open::<M>(call, shared, metrics, started) else { return };
+            match guarded(call.request()) {
+                Ok(response) => call.respond(&response),
+                Err(error) => call.fail(error),
+            }
+        });
+        let run_small: RunSmall = Box::new(move |call, shared, metrics| {
+            let started = metrics.is_sample().then(|| small_started(call));
+            let Some(request) = open_small::<M>(call, shared) else { return false };
+            let answer = small(&request);
+            metrics.record(started.as_ref(), answer.is_err(), call.destination);
+            match answer {
+                Ok(response) => call.respond_encoded(response.encoded_len(), &mut |out| {
+                    // A vector has room for everything.
+                    let _ = response.encode(out);
+                }),
+                Err(error) => call.responder().fail(error),
+            }
+            true
+        });
+        self.insert::<M>(true, run, run_small)
+    }
+
+    fn add<M: Method>(self, cheap: bool, handler: impl Fn(Call<M>) + Send + Sync + 'static) -> Self {
         // A handler's panic is a bug of ours or of one request; the other calls are not to suffer for it.
         let guarded = move |call| {
             if catch_unwind(AssertUnwindSafe(|| handler(call))).is_err() {
-                tracing::error!(
-                    service = M::SERVICE,
-                    method = M::NAME,
-                    "a handler panicked; its call failed"
-                );
+                panicked::<M>();
             }
         };
         let guarded = Arc::new(guarded);
         let small = Arc::clone(&guarded);
-        let run = Box::new(move |call: InboundCall, shared: &Shared, metrics, started| {
+        let run: Run = Box::new(move |call, shared, metrics, started| {
             if let Some(call) = open::<M>(call, shared, metrics, started) {
                 guarded(call);
             }
         });
-        let run_small = Box::new(move |call: &SmallCall<'_>, shared: &Shared, started| {
-            open_small::<M>(call, shared, started).map(&*small).is_some()
+        let run_small: RunSmall = Box::new(move |call, shared, metrics| {
+            let started = metrics.is_sample().then(|| small_started(call));
+            let request = open_small::<M>(call, shared);
+            request.map(|request| small(small_call(call, request, started))).is_some()
         });
+        self.insert::<M>(cheap, run, run_small)
+    }
+
+    fn insert<M: Method>(mut self, cheap: bool, run: Run, run_small: RunSmall) -> Self {
+        assert_eq!(M::SERVICE, self.service.name, "{} is a method of another service", M::NAME);
         let metrics = Arc::new(MethodMetrics::new(Instant::now()));
         let entry = Entry { cheap, metrics, run, run_small };
         let before = self.service.methods.insert(M::NAME, Arc::new(entry));
@@ -145,8 +188,7 @@ impl Entry {
 
     /// As [`run_noted`](Self::run_noted); false = the call was not taken.
     pub(crate) fn run_small(&self, call: &SmallCall<'_>, shared: &Shared) -> bool {
-        let started = || Started::new(Instant::now(), call.received, call.timeout);
-        (self.run_small)(call, shared, self.metrics.is_sample().then(started))
+        (self.run_small)(call, shared, &self.metrics)
     }
 
     /// As [`run`](Self::run), for a cheap method that is noted at its destination: few have their time taken.
@@ -231,14 +273,19 @@ fn open<M: Method>(
 }
 
 /// As [`open`], for calls in which nothing is unusual; what is wrong with others, `open` says.
-fn open_small<M: Method>(call: &SmallCall<'_>, shared: &Shared, started: Option<Started>) -> Option<Call<M>> {
+fn open_small<M: Method>(call: &SmallCall<'_>, shared: &Shared) -> Option<M::Request> {
     proto::required::check(M::REQUEST, call.body).ok()?;
     let message = M::Request::decode(call.body).ok()?;
     let connection = call.destination.connection();
     let access = Access { connection, service: M::SERVICE, method: M::NAME, rule: M::AUTHZ };
-    if !(shared.authorizer)(&access) {
-        return None;
-    }
+    (shared.authorizer)(&access).then_some(message)
+}
+
+fn small_started(call: &SmallCall<'_>) -> Started {
+    Started::new(Instant::now(), call.received, call.timeout)
+}
+
+fn small_call<M: Method>(call: &SmallCall<'_>, request: M::Request, started: Option<Started>) -> Call<M> {
     let deadline = call.timeout.and_then(|timeout| call.received.checked_add(timeout));
     let arrival = Arrival { deadline, received: call.received, extras: None };
     let raw = RawReply {
@@ -249,7 +296,11 @@ fn open_small<M: Method>(call: &SmallCall<'_>, shared: &Shared, started: Option<
         started,
         method: M::NAME,
     };
-    Some(Call::new(message, arrival, raw))
+    Call::new(request, arrival, raw)
+}
+
+fn panicked<M: Method>() {
+    tracing::error!(service = M::SERVICE, method = M::NAME, "a handler panicked; its call failed");
 }
 
 /// Clients use 32 hex digits; whatever is remembered per client must stay small.

@@ -52,26 +52,18 @@ impl GenericService {
         let (status, get_flags, set_flag) = (this.clone(), this.clone(), this.clone());
         let (clock, memory) = (this.clone(), this);
         Service::builder(SERVICE)
-            .cheap::<GetStatus>(move |call| call.respond(&status.status()))
-            .cheap::<GetFlags>(move |call| {
-                let response = get_flags.get_flags(call.request());
-                call.respond(&response);
+            .function::<GetStatus>(move |_| status.status())
+            .function::<GetFlags>(move |request| get_flags.get_flags(request))
+            .function::<SetFlag>(move |request| set_flag.set_flag(request))
+            .function::<ServerClockMethod>(move |_| ServerClockResponsePb {
+                timestamp: Some(clock.clock.now().0),
             })
-            .cheap::<SetFlag>(move |call| {
-                let response = set_flag.set_flag(call.request());
-                call.respond(&response);
-            })
-            .cheap::<ServerClockMethod>(move |call| {
-                call.respond(&ServerClockResponsePb { timestamp: Some(clock.clock.now().0) });
-            })
-            .cheap::<DumpMemTrackers>(move |call| {
+            .function::<DumpMemTrackers>(move |_| {
                 let root_tracker = Some(trackers::tree((memory.memory)(), Process::now()));
-                call.respond(&DumpMemTrackersResponsePb { root_tracker });
+                DumpMemTrackersResponsePb { root_tracker }
             })
-            .cheap::<FlushCoverage>(|call| call.respond(&FlushCoverageResponsePb { success: Some(false) }))
-            .cheap::<CheckLeaks>(|call| {
-                call.respond(&CheckLeaksResponsePb { success: Some(false), ..Default::default() });
-            })
+            .function::<FlushCoverage>(|_| FlushCoverageResponsePb { success: Some(false) })
+            .function::<CheckLeaks>(|_| CheckLeaksResponsePb { success: Some(false), ..Default::default() })
             .build()
     }
 

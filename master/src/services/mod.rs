@@ -104,7 +104,7 @@ pub(crate) fn master_service(context: &Arc<Context>) -> Service {
         .features(&features)
         .threads(options.rpc.service_threads)
         .queue_length(options.rpc.queue_length)
-        .cheap::<m::Ping>(|call| call.respond(&Default::default()))
+        .function::<m::Ping>(|_| Default::default())
         .cheap::<m::ConnectToMaster>(handler!(cluster::connect))
         .cheap::<m::GetMasterRegistration>(handler!(cluster::registration))
         .cheap::<m::ListMasters>(handler!(cluster::list_masters))

@@ -182,6 +182,12 @@ impl SmallCall<'_> {
     pub fn responder(&self) -> Responder {
         Responder::new(self.call_id, Arc::clone(self.sink))
     }
+
+    /// Answers at once, in place of a [`responder`](Self::responder): the response message is the `len` bytes that `encode`
+    /// appends.
+    pub fn respond_encoded(&self, len: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        self.sink.deliver_encoded(self.call_id, len, encode);
+    }
 }
 
 impl std::fmt::Debug for SmallCall<'_> {

@@ -220,6 +220,64 @@ pub(crate) fn put_small_frame(
     true
 }
 
+/// Appends the frame of a successful answer without sidecars: what [`put_small_frame`] would append with that header, put
+/// together at once. False = the call's id is too long for that, nothing is appended. `body` must append `body_len` bytes.
+pub(crate) fn put_answer_frame(
+    out: &mut Vec<u8>,
+    call_id: i32,
+    body_len: usize,
+    body: impl FnOnce(&mut Vec<u8>),
+) -> bool {
+    let (Some(id), Some(size)) = (ShortVarint::of(call_id), ShortVarint::of(body_len)) else { return false };
+    // Two tags, the id, and a flag that is false.
+    let header_len = id.len.saturating_add(3);
+    let len = header_len.saturating_add(1).saturating_add(size.len).saturating_add(body_len);
+    let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+    out.extend_from_slice(&[a, b, c, d, u8::try_from(header_len).unwrap_or(0), CALL_ID]);
+    id.put(out);
+    out.extend_from_slice(&[IS_ERROR, 0]);
+    size.put(out);
+    body(out);
+    true
+}
+
+/// A number of at most 28 bits as a varint.
+struct ShortVarint {
+    bytes: [u8; 4],
+    len: usize,
+}
+
+impl ShortVarint {
+    fn of(value: impl TryInto<u32>) -> Option<Self> {
+        let value: u32 = value.try_into().ok()?;
+        let part = |shift: u32| (value >> shift) & 0x7f;
+        let len: u32 = match value {
+            0..=0x7f => 1,
+            0x80..=0x3fff => 2,
+            0x4000..=0x1f_ffff => 3,
+            0x20_0000..=0x0fff_ffff => 4,
+            _ => return None,
+        };
+        // All bytes but the last have the mark that another follows.
+        let marks = 0x0080_8080_u32.checked_shr(32_u32.saturating_sub(len.saturating_mul(8))).unwrap_or(0);
+        let bytes = part(0) | (part(7) << 8) | (part(14) << 16) | (part(21) << 24) | marks;
+        Some(Self { bytes: bytes.to_le_bytes(), len: usize::try_from(len).ok()? })
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        // All four, so that there is nothing to choose, and then those that count.
+        let end = out.len().saturating_add(self.len);
+        out.extend_from_slice(&self.bytes);
+        out.truncate(end);
+    }
+}
+
+/// The tag of a response header's `call_id`.
+const CALL_ID: u8 = 1 << 3;
+
+/// The tag of a response header's `is_error`.
+const IS_ERROR: u8 = 2 << 3;
+
 /// Length of the frame, and of a header below 128 bytes.
 const SMALL_PREFIX: usize = frame::PREFIX + 1;
 
@@ -232,6 +290,7 @@ const KEPT: usize = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::header::ResponseHeader;
     use proptest::prelude::*;
 
     #[test]
@@ -264,6 +323,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn an_answer_is_the_same_frame_either_way(
+            id in prop_oneof![0..300, 16_000..17_000, 2_000_000..2_200_000, 268_435_400..268_435_456, any::<i32>()],
+            len in prop_oneof![0usize..200, 16_000usize..17_000],
+        ) {
+            let body = |out: &mut Vec<u8>| out.extend(std::iter::repeat_n(7, len));
+            let (mut expected, mut seen) = (vec![1], vec![1]);
+            let header = |offsets: &[u32], out: &mut Vec<u8>| {
+                ResponseHeader::encode_parts(id, Some(false), offsets, out);
+            };
+            prop_assert!(put_small_frame(&mut expected, len, header, body));
+            let short = (0..1 << 28).contains(&id);
+            prop_assert_eq!(put_answer_frame(&mut seen, id, len, body), short);
+            prop_assert_eq!(seen, if short { expected } else { vec![1] });
+        }
+
         #[test]
         fn what_goes_in_comes_out_in_order_however_it_is_cut(
             sizes in proptest::collection::vec(prop_oneof![0usize..50, 4000usize..9000], 1..8), step in 1usize..5000,

@@ -19,7 +19,7 @@ use crate::wire::FrameError;
 use crate::wire::frame;
 use crate::wire::header::{RequestHeader, ResponseHeader};
 use crate::wire::limits::MAX_NEGOTIATION_MESSAGE_SIZE;
-use crate::wire::pb::{self, Reader, Value};
+use crate::wire::pb;
 use crate::wire::preface::{self, PREFACE, PrefaceError};
 
 /// What a client did.
@@ -445,22 +445,27 @@ impl Destinations {
     /// Reads the header of a call as almost all are: a call id, a method called before, perhaps a timeout, and nothing
     /// else. `None` = it has to be decoded.
     fn usual(&self, header: &[u8]) -> Option<(i32, Option<Duration>, &Arc<Destination>)> {
-        let mut reader = Reader::new(header);
-        let Ok(Some((3, Value::Varint(call_id)))) = reader.next_field() else { return None };
-        let known = self.known.iter().flatten();
-        let (known, rest) =
-            known.filter_map(|known| Some((known, reader.rest().strip_prefix(&known.field[..])?))).next()?;
-        let mut reader = Reader::new(rest);
-        let timeout = match reader.next_field() {
-            Ok(None) => None,
-            Ok(Some((10, Value::Varint(millis)))) if reader.rest().is_empty() => {
-                to_timeout(pb::to_u32(millis))
+        let [CALL_ID, rest @ ..] = header else { return None };
+        let (call_id, rest) = pb::short_varint(rest)?;
+        let mut known = self.known.iter().flatten();
+        let (known, rest) = known.find_map(|known| Some((known, rest.strip_prefix(&known.field[..])?)))?;
+        let millis = match rest {
+            [] => 0,
+            [TIMEOUT, rest @ ..] => {
+                let (millis, behind) = pb::short_varint(rest)?;
+                behind.is_empty().then_some(millis)?
             }
             _ => return None,
         };
-        Some((pb::to_i32(call_id), timeout, &known.destination))
+        Some((i32::try_from(call_id).ok()?, to_timeout(millis), &known.destination))
     }
 }
+
+/// The tag of the field `call_id`.
+const CALL_ID: u8 = 3 << 3;
+
+/// The tag of the field `timeout_millis`.
+const TIMEOUT: u8 = 10 << 3;
 
 /// Absent and 0 both mean that there is none.
 fn to_timeout(millis: u32) -> Option<Duration> {

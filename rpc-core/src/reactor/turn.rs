@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use super::connection::Shared;
 use crate::call::Answer;
 use crate::machine::outbox::{self, UNCOPIED};
-use crate::wire::header::ResponseHeader;
 
 /// What is collected. Its memory is kept from turn to turn.
 #[derive(Debug, Default)]
@@ -90,12 +89,9 @@ pub(crate) fn encode(
             if current.connection != address(shared) {
                 return false;
             }
-            let header = |offsets: &[u32], out: &mut Vec<u8>| {
-                ResponseHeader::encode_parts(call_id, Some(false), offsets, out);
-            };
             let Answers { call_ids, frames, whole, .. } = &mut current.answers;
             frames.truncate(*whole);
-            if !outbox::put_small_frame(frames, len, header, encode) {
+            if !outbox::put_answer_frame(frames, call_id, len, encode) {
                 return false;
             }
             *whole = frames.len();

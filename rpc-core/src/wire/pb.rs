@@ -159,6 +159,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Takes an unsigned LEB128 number of at most 28 bits, as almost all are, off the front of `bytes`; `None` = it is longer, or
+/// cut off.
+#[inline]
+pub(crate) fn short_varint(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (mut value, mut rest) = (0u32, bytes);
+    for shift in [0, 7, 14, 21] {
+        let (byte, behind) = rest.split_first()?;
+        value |= u32::from(byte & 0x7f) << shift;
+        rest = behind;
+        if *byte < 0x80 {
+            return Some((value, rest));
+        }
+    }
+    None
+}
+
 /// Reads an unsigned LEB128 number of at most 32 bits: `(value, bytes used)`, or `None` if more bytes are needed.
 ///
 /// # Errors

@@ -35,7 +35,7 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
         .features(&FEATURES)
         .threads(threads)
         .queue_length(queue_length)
-        .cheap::<Ping>(|call| call.respond(&PingResponsePb::default()))
+        .function::<Ping>(|_| PingResponsePb::default())
         .method::<Write>(move |call| {
             if let Some(refusal) = write.memory.refusal() {
                 return call.fail(refusal);

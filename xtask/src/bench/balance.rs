@@ -76,10 +76,7 @@ impl Balance {
 /// How many connections each reactor got, and the peers' addresses as the server sees them.
 fn connect(peers: Peers) -> Result<(Vec<usize>, Vec<SockAddr>)> {
     let service = rpc_server::Service::builder(SERVICE)
-        .cheap::<Add>(|call: rpc_server::Call<Add>| {
-            let result = call.request().x.wrapping_add(call.request().y);
-            call.respond(&AddResponsePb { result });
-        })
+        .function::<Add>(|request| AddResponsePb { result: request.x.wrapping_add(request.y) })
         .build();
     let server = Server::builder().reactors(REACTORS).service(service);
     let server = match peers {

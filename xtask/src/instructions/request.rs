@@ -13,7 +13,7 @@ use rpc_core::machine::{
     ServerOptions,
 };
 use rpc_core::{Answer, Messenger, Method, Proxy, Responder};
-use rpc_server::{Call, Server, Service};
+use rpc_server::{Server, Service};
 
 use crate::bench::rpc::calculator::calculator_service::{Add, SERVICE};
 use crate::bench::rpc::calculator::{AddRequestPb, AddResponsePb};
@@ -80,12 +80,9 @@ pub(super) fn machines(rounds: u32) -> Result<()> {
 
 /// A server with one reactor and a client, each on a thread, 50 callers: proxies, messenger, sockets, dispatch and all.
 pub(super) fn sockets(rounds: u32) -> Result<()> {
-    let add = |call: Call<Add>| {
-        let AddRequestPb { x, y } = *call.request();
-        call.respond(&AddResponsePb { result: x.wrapping_add(y) });
-    };
+    let add = |request: &AddRequestPb| AddResponsePb { result: request.x.wrapping_add(request.y) };
     let address = format!("@nyala-instructions-{}", std::process::id());
-    let service = Service::builder(SERVICE).cheap::<Add>(add).build();
+    let service = Service::builder(SERVICE).function::<Add>(add).build();
     let server = Server::builder().reactors(1).bind_unix(&address).service(service).start()?;
     server.ready();
     let proxy = Proxy::new(&Messenger::builder().user("root").build(), address.parse()?, "localhost");

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rpc_core::{Messenger, Proxy};
-use rpc_server::{Call, Server, Service};
+use rpc_server::{Server, Service};
 
 #[allow(missing_docs)]
 mod greeter {
@@ -16,11 +16,8 @@ use greeter::{GreetRequestPb, GreetResponsePb};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let greet = |call: Call<Greet>| {
-        let greeting = format!("Hello, {}!", call.request().name);
-        call.respond(&GreetResponsePb { greeting });
-    };
-    let service = Service::builder(SERVICE).cheap::<Greet>(greet).build();
+    let greet = |request: &GreetRequestPb| GreetResponsePb { greeting: format!("Hello, {}!", request.name) };
+    let service = Service::builder(SERVICE).function::<Greet>(greet).build();
     let server = Server::builder().bind("127.0.0.1:0".parse()?).service(service).start()?;
     server.ready();
 

@@ -31,11 +31,14 @@ pub(in crate::bench) fn start(options: &Options) -> Result<Server> {
 /// Starts it; its reactors look for work for up to `busy_poll` before they sleep.
 pub(in crate::bench) fn start_polling(options: &Options, busy_poll: Duration) -> Result<Server> {
     let service = Service::builder(SERVICE).threads(options.workers).queue_length(10_000);
-    let service = add(service, options.queued, |call: Call<Add>| {
-        let request = call.request();
-        let result = request.x.wrapping_add(request.y);
-        call.respond(&AddResponsePb { result });
-    });
+    let sum = |request: &AddRequestPb| AddResponsePb { result: request.x.wrapping_add(request.y) };
+    let service = match options.queued {
+        true => service.method(move |call: Call<Add>| {
+            let response = sum(call.request());
+            call.respond(&response);
+        }),
+        false => service.function::<Add>(sum),
+    };
     let service = add(service, options.queued, |mut call: Call<Echo>| {
         let EchoRequestPb { data } = call.take_request();
         call.respond(&EchoResponsePb { data });
