@@ -67,6 +67,7 @@ pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};
 pub use rowset::{BlockCache, RowsetError};
 pub use scan::scanner::Scanner;
 pub use scan::spec::ScanSpec;
+pub use scan::split::KeyRange;
 pub use tablet::{Statistics, Tablet, TabletOptions};
 pub use write::outcome::{RowError, RowErrorKind, WriteMetrics, WriteOutcome};
 pub use write::request::RequestKey;

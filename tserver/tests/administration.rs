@@ -11,11 +11,11 @@ use proto::kudu::tablet::{TabletDataState, TabletStatePb};
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::kudu::tserver::{
     ChecksumRequestPb, ContinueChecksumRequestPb, CreateTabletRequestPb, DeleteTabletRequestPb,
-    QuiesceTabletServerRequestPb, SplitKeyRangeRequestPb, TabletServerErrorPb,
+    QuiesceTabletServerRequestPb, TabletServerErrorPb,
 };
 use proto::methods::consensus_service::GetConsensusState;
 use proto::methods::tablet_server_admin_service::{CreateTablet, DeleteTablet, Quiesce};
-use proto::methods::tablet_server_service::{Checksum, ListTablets, Scan, SplitKeyRange};
+use proto::methods::tablet_server_service::{Checksum, ListTablets, Scan};
 
 fn codes(error: Option<TabletServerErrorPb>) -> (Code, ErrorCode) {
     let error = error.expect("a refusal");
@@ -147,13 +147,6 @@ fn tablets_are_listed_and_led_by_this_server() {
     assert_eq!(state.committed_config.peers, [peer]);
     let unknown = GetConsensusStateRequestPb { tablet_ids: vec!["none".into()], ..Default::default() };
     assert_eq!(rig.call::<GetConsensusState>(&unknown).unwrap().message.tablets.len(), 0);
-
-    let split = SplitKeyRangeRequestPb { tablet_id: TABLET.into(), ..Default::default() };
-    let ranges = rig.call::<SplitKeyRange>(&split).unwrap().message.ranges;
-    assert_eq!(
-        (ranges.len(), ranges[0].start_primary_key.as_ref(), ranges[0].size_bytes_estimates),
-        (1, None, 0)
-    );
 }
 
 #[test]

@@ -114,6 +114,21 @@ impl Rowset {
         Ok(())
     }
 
+    /// Replaces `key` by the encoded key of a row of a batch.
+    ///
+    /// # Errors
+    /// [`RowsetError::Corrupt`].
+    pub(crate) fn encode_key(&self, batch: usize, row: usize, key: &mut Vec<u8>) -> Result<(), RowsetError> {
+        if row == 0 {
+            // Without a look at the rows.
+            key.clear();
+            key.extend_from_slice(&self.batches()[batch].first_key);
+        } else {
+            self.key_cells(batch)?.encode(row, key);
+        }
+        Ok(())
+    }
+
     pub(super) fn key_cells(&self, batch: usize) -> Result<KeyCells<'_>, RowsetError> {
         let column = |index: usize| Ok((self.columns()[index].data_type, self.block(batch, index)?));
         let columns = (0..self.key_columns()).map(column).collect::<Result<_, RowsetError>>()?;

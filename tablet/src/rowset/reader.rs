@@ -142,6 +142,13 @@ impl Rowset {
         self.meta.batches[batch].blocks[column].nulls
     }
 
+    /// What the cells of a block take in memory, in bytes.
+    pub(crate) fn cell_bytes(&self, batch: usize, column: usize) -> u64 {
+        let Batch { rows, blocks, .. } = &self.meta.batches[batch];
+        let width = self.meta.columns[column].width().unwrap_or(4) as u64;
+        u64::from(*rows) * width + u64::from(blocks[column].content)
+    }
+
     /// The cells of a column of a batch, shared with the map or with the cache.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ pub(crate) mod projection;
 pub(crate) mod prune;
 pub(crate) mod scanner;
 pub(crate) mod spec;
+pub(crate) mod split;
 
 /// Rows added between two looks at the limits.
 pub(crate) const STEP_ROWS: usize = 128;

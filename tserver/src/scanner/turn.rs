@@ -136,13 +136,7 @@ fn read(
     }
     scan.scanner.keep_runs(keep_runs);
     let give_up = Instant::now() + LONGEST_TURN;
-    let broken = |error: ScanError| {
-        if let ScanError::Rowset(damage @ RowsetError::Corrupt { .. }) = &error {
-            maintenance::fail(node, tablet, damage);
-            return Fault::new(Code::TabletFailed, ErrorCode::IllegalState, error.to_string());
-        }
-        Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string())
-    };
+    let broken = |error| broken(node, tablet, &error);
     while let Some(block) = scan.scanner.next_block(max_bytes).map_err(broken)? {
         if block.rows > 0 || !scan.scanner.has_more() || Instant::now() >= give_up {
             if block.rows > 0 && scan.tells_last_key {
@@ -154,6 +148,15 @@ fn read(
     }
     turn.has_more = scan.scanner.has_more();
     Ok(turn)
+}
+
+/// Rows that cannot be read: of damaged files the whole tablet fails.
+pub(crate) fn broken(node: &Node, tablet: &str, error: &ScanError) -> Fault {
+    if let ScanError::Rowset(damage @ RowsetError::Corrupt { .. }) = error {
+        maintenance::fail(node, tablet, damage);
+        return Fault::new(Code::TabletFailed, ErrorCode::IllegalState, error.to_string());
+    }
+    Fault::new(Code::UnknownError, ErrorCode::RuntimeError, error.to_string())
 }
 
 fn batch_size(node: &Node, ask: &Ask<'_>) -> usize {

@@ -2,5 +2,6 @@
 
 pub(crate) mod admin;
 pub(crate) mod consensus;
+mod key_ranges;
 pub(crate) mod local_scan;
 pub(crate) mod tablet;

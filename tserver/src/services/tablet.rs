@@ -2,15 +2,14 @@
 
 use std::time::Instant;
 
+use proto::kudu::PartitionSchemaPb;
 use proto::kudu::consensus::raft_peer_pb::Role;
 use proto::kudu::tablet::TabletStatusPb;
 use proto::kudu::tserver::list_tablets_response_pb::StatusAndSchemaPb;
 use proto::kudu::tserver::{
     ChecksumResponsePb, ListTabletsRequestPb, ListTabletsResponsePb, PingResponsePb, ScanResponsePb,
-    ScannerKeepAliveRequestPb, ScannerKeepAliveResponsePb, SplitKeyRangeRequestPb, SplitKeyRangeResponsePb,
-    WriteResponsePb,
+    ScannerKeepAliveRequestPb, ScannerKeepAliveResponsePb, SplitKeyRangeResponsePb, WriteResponsePb,
 };
-use proto::kudu::{KeyRangePb, PartitionSchemaPb};
 use proto::methods::tablet_server_service::{
     Checksum, ListTablets, Ping, SERVICE, Scan, ScannerKeepAlive, SplitKeyRange, Write,
 };
@@ -19,7 +18,7 @@ use schema::wire;
 use schema::wire::partition::Naming;
 use tablet::TabletOptions;
 
-use crate::fault::Fault;
+use super::key_ranges;
 use crate::node::{Node, SharedNode};
 use crate::scanner::answers;
 use crate::scanner::turn::{self, Refusal};
@@ -75,8 +74,11 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
             call.respond(&response);
         })
         .method::<SplitKeyRange>(move |call| {
-            let response = split_key_range(&split, call.request());
-            call.respond(&response);
+            let (ranges, error) = match key_ranges::split(&split, call.request()) {
+                Ok(ranges) => (ranges, None),
+                Err(fault) => (Vec::new(), Some(fault.into())),
+            };
+            call.respond(&SplitKeyRangeResponsePb { error, ranges });
         })
         .build()
 }
@@ -125,15 +127,6 @@ fn tablet_status(node: &Node, replica: &Replica, about: &TabletOptions) -> Table
         partition: Some(partition.into()),
         estimated_on_disk_size: Some(replica.bytes() as i64),
         data_dirs: node.store.iter().map(|store| store.folder_of(replica.id()).into()).collect(),
-    }
-}
-
-/// Rows in memory are not split: one range without bounds, as the real server answers before its first flush.
-fn split_key_range(node: &Node, request: &SplitKeyRangeRequestPb) -> SplitKeyRangeResponsePb {
-    let found = node.tablets.get(&request.tablet_id);
-    match found.as_deref().map_err(Fault::clone).and_then(|replica| replica.tablet().map(|_| ())) {
-        Ok(()) => SplitKeyRangeResponsePb { error: None, ranges: vec![KeyRangePb::default()] },
-        Err(fault) => SplitKeyRangeResponsePb { error: Some(fault.into()), ranges: Vec::new() },
     }
 }
 
