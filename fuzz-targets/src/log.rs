@@ -54,6 +54,7 @@ fn open(memory: &Memory) -> Option<Tablet> {
         partition_schema: PartitionSchema::default(),
         partition: Partition::default(),
         schema_version: 0,
+        history_max_age_sec: None,
     };
     let storage = Storage {
         backend: Arc::new(memory.clone()),

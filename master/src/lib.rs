@@ -30,6 +30,7 @@ mod options;
 mod placement;
 mod server;
 mod services;
+mod upkeep;
 
 pub use options::{Limits, MasterOptions};
 pub use server::Master;

@@ -123,6 +123,66 @@ fn what_was_on_its_way_to_tablet_servers_is_sent_again() {
     });
 }
 
+/// Bytes of the catalog's log, and its rowsets.
+fn catalog(folder: &Path) -> (u64, usize) {
+    let files = std::fs::read_dir(folder.join("catalog")).unwrap().map(|file| file.unwrap());
+    let logs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "log"));
+    let bytes = logs.map(|log| log.metadata().unwrap().len()).sum();
+    let rowsets = std::fs::read_dir(folder.join("catalog/rowsets")).into_iter().flatten().flatten();
+    (bytes, rowsets.filter(|entry| entry.path().is_dir()).count())
+}
+
+#[test]
+fn the_log_of_a_catalog_that_changes_much_stays_short_and_all_is_there_after_a_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let wal = format!("--fs_wal_dir={}", folder.path().display());
+    let lazy = start(&[&wal, "--enable_maintenance_manager=false"]);
+    run(async {
+        let client = Client::to(&lazy.bound_addresses()[0]);
+        let server = Tserver::start("ts");
+        server.register(&client).await;
+        for number in 0..60 {
+            client.create(hashed(&format!("t{number}"), 4)).await;
+        }
+        let long = catalog(folder.path()).0;
+        assert!(long > 50_000, "{long} bytes");
+        drop(lazy);
+
+        // As soon as there is something to flush.
+        let quick = [&wal[..], "--flush_threshold_secs=0", "--maintenance_manager_polling_interval_ms=5"];
+        let master = start(&quick);
+        let client = Client::to(&master.bound_addresses()[0]);
+        server.register(&client).await;
+        for number in 0..50 {
+            delete(&client, &format!("t{number}")).await;
+        }
+        let is_kept_short = || {
+            let (bytes, rowsets) = catalog(folder.path());
+            bytes < long / 10 && (1..8).contains(&rowsets)
+        };
+        // The newest segment goes when there is another one.
+        for round in 0.. {
+            assert!(round < 500, "{:?} after {long}", catalog(folder.path()));
+            client.create(hashed("more", 2)).await;
+            delete(&client, "more").await;
+            if is_kept_short() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let before = (names(&client).await, schema(&client, "t55").await);
+        assert_eq!(before.0.len(), 10);
+        drop(master);
+
+        let master = start(&[&wal]);
+        let client = Client::to(&master.bound_addresses()[0]);
+        assert_eq!((names(&client).await, schema(&client, "t55").await), before);
+        server.register(&client).await;
+        let locations = GetTableLocationsRequestPb { table: table("t55"), ..Default::default() };
+        assert_eq!(client.call::<m::GetTableLocations>(&locations).await.tablet_locations.len(), 4);
+    });
+}
+
 #[test]
 fn folders_that_cannot_be_used_are_named_in_one_line() {
     let folder = tempfile::tempdir().unwrap();

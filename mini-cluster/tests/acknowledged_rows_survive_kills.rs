@@ -36,6 +36,8 @@ fn whatever_is_killed_acknowledged_rows_and_tables_are_there() {
         .tserver_flag("--flush_threshold_secs=0")
         .tserver_flag("--maintenance_manager_polling_interval_ms=20")
         .master_flag("--log_force_fsync_all")
+        .master_flag("--flush_threshold_secs=0")
+        .master_flag("--maintenance_manager_polling_interval_ms=20")
         .start_blocking()
         .unwrap();
     let plan = Plan {

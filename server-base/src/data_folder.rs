@@ -223,7 +223,7 @@ fn check_empty(path: &Path, content: &str) -> Result<(), DataFolderError> {
 }
 
 /// The format of the whole folder. 1 had the tablets' logs in other places, where they would not be found.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const INSTANCE: &str = "instance";
 const DRAFT: &str = "instance.draft";
 /// Every new file system of its own has one.
@@ -270,10 +270,10 @@ mod tests {
 
         let instance = path.join(INSTANCE);
         let text = fs::read_to_string(&instance).unwrap();
-        for other in [1, 3] {
-            fs::write(&instance, text.replace("format 2", &format!("format {other}"))).unwrap();
+        for other in [2, 4] {
+            fs::write(&instance, text.replace("format 3", &format!("format {other}"))).unwrap();
             let said = format!(
-                "DIR/instance has format {other}, this program reads format 2: use the program that wrote it"
+                "DIR/instance has format {other}, this program reads format 3: use the program that wrote it"
             );
             assert_eq!(refused(path, Role::Master), said);
         }

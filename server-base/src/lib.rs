@@ -33,6 +33,7 @@ mod rpc_options;
 pub mod signals;
 mod start_error;
 mod trackers;
+pub mod upkeep;
 
 pub use clock::{ServerClock, physical_micros};
 pub use generic_service::GenericService;

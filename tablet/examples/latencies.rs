@@ -81,6 +81,7 @@ fn open(folder: &Path) -> Result<Tablet, Failure> {
         partition_schema: Default::default(),
         partition: Default::default(),
         schema_version: 0,
+        history_max_age_sec: None,
     };
     Ok(Tablet::open_in(storage, options, Arc::new(HybridClock::default()), &mut |_, _| {})?)
 }

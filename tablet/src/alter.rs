@@ -16,18 +16,20 @@ pub struct Alteration {
     pub schema_version: u32,
     /// For messages.
     pub table_name: String,
+    /// As [`TabletOptions::history_max_age_sec`].
+    pub history_max_age_sec: Option<i32>,
 }
 
 impl Alteration {
     pub(crate) fn of(about: &TabletOptions) -> Self {
-        let TabletOptions { schema, schema_version, table_name, .. } = about.clone();
-        Self { schema, schema_version, table_name }
+        let TabletOptions { schema, schema_version, table_name, history_max_age_sec, .. } = about.clone();
+        Self { schema, schema_version, table_name, history_max_age_sec }
     }
 
     /// The tablet once it is like that.
     pub(crate) fn applied(self, about: &TabletOptions) -> TabletOptions {
-        let Self { schema, schema_version, table_name } = self;
-        TabletOptions { schema, schema_version, table_name, ..about.clone() }
+        let Self { schema, schema_version, table_name, history_max_age_sec } = self;
+        TabletOptions { schema, schema_version, table_name, history_max_age_sec, ..about.clone() }
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) fn encode(about: &Alteration, to: &mut Vec<u8>) {
             }
         }
     }
+    to.push(u8::from(about.history_max_age_sec.is_some()));
+    to.extend_from_slice(&about.history_max_age_sec.unwrap_or_default().to_le_bytes());
 }
 
 pub(crate) fn decode(rest: &mut Rest<'_>) -> Result<Alteration, NoDescription> {
@@ -102,7 +104,10 @@ pub(crate) fn decode(rest: &mut Rest<'_>) -> Result<Alteration, NoDescription> {
         });
     }
     let schema = Schema::new(columns, key_columns)?.with_ids(ids)?;
-    Ok(Alteration { schema, schema_version, table_name })
+    let has_age = rest.u8()? != 0;
+    let age = i32::from_le_bytes(rest.take()?);
+    let history_max_age_sec = has_age.then_some(age);
+    Ok(Alteration { schema, schema_version, table_name, history_max_age_sec })
 }
 
 fn number<T: PartialEq>(all: &[T], one: T) -> u8 {
@@ -166,7 +171,7 @@ mod tests {
         columns[7].write_default = None;
         columns[7].compression = Compression::Lz4;
         let schema = Schema::new(columns, 2).unwrap().with_sequential_ids(10);
-        Alteration { schema, schema_version: 9, table_name: "täble".into() }
+        Alteration { schema, schema_version: 9, table_name: "täble".into(), history_max_age_sec: Some(-1) }
     }
 
     #[test]

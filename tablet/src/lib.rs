@@ -7,6 +7,7 @@
 //! let (partition_schema, partition) = Default::default();
 //! let options = TabletOptions {
 //!     id, table_id: table.clone(), table_name: table, schema: schema.clone(), partition_schema, partition, schema_version: 0,
+//!     history_max_age_sec: None,
 //! };
 //! let tablet = Tablet::open(options, Arc::new(HybridClock::default()))?;
 //! let decoder = Decoder::new(&schema, &schema)?;

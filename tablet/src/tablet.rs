@@ -44,6 +44,9 @@ pub struct TabletOptions {
     pub partition: Partition,
     /// Raised by each alteration of the table.
     pub schema_version: u32,
+    /// How long snapshots of this table can be read, in seconds; below 0: for ever; `None`: as long as those of others. For
+    /// who calls [`Tablet::flush`] and [`Tablet::compact`], which drop what is older.
+    pub history_max_age_sec: Option<i32>,
 }
 
 /// Figures of a tablet.
@@ -520,6 +523,7 @@ mod tests {
             partition_schema: PartitionSchema::default(),
             partition: Partition::default(),
             schema_version: 0,
+            history_max_age_sec: None,
         };
         let tablet = Tablet::open(options, Arc::default()).unwrap();
         assert_eq!(tablet.statistics(), Statistics::default());

@@ -20,7 +20,7 @@ fn altered() -> Alteration {
     ];
     let ids = [10, 11, 13, 14, 15].map(ColumnId).to_vec();
     let schema = Schema::new(columns, 1).unwrap().with_ids(ids).unwrap();
-    Alteration { schema, schema_version: 1, table_name: "renamed".into() }
+    Alteration { schema, schema_version: 1, table_name: "renamed".into(), history_max_age_sec: None }
 }
 
 fn rows(tablet: &Tablet, spec: ScanSpec) -> Vec<Vec<Option<Value>>> {
@@ -167,14 +167,19 @@ fn keys_and_types_stay_and_an_alteration_that_comes_again_does_nothing() {
     let other = |column: Column, id| {
         let columns = vec![Column::new("k", DataType::Int32), column];
         let schema = Schema::new(columns, 1).unwrap().with_ids(vec![ColumnId(10), ColumnId(id)]).unwrap();
-        tablet.alter(Alteration { schema, schema_version: 2, table_name: "t".into() })
+        tablet.alter(Alteration {
+            schema,
+            schema_version: 2,
+            table_name: "t".into(),
+            history_max_age_sec: None,
+        })
     };
     let wrong = other(Column::new("w", DataType::Int64).nullable(true), 11).unwrap_err();
     assert_eq!(wrong, AlterError::Type { column: "w".into() });
     assert_eq!(other(Column::new("w", DataType::Int32), 11).unwrap_err(), wrong);
     let columns = vec![Column::new("k", DataType::Int64)];
     let schema = Schema::new(columns, 1).unwrap().with_ids(vec![ColumnId(10)]).unwrap();
-    let keys = Alteration { schema, schema_version: 2, table_name: "t".into() };
+    let keys = Alteration { schema, schema_version: 2, table_name: "t".into(), history_max_age_sec: None };
     assert_eq!(tablet.alter(keys), Err(AlterError::KeyColumns));
     // A column of the same name as one that was dropped is another one.
     other(Column::new("d", DataType::Int64).default_value(1_i64), 20).unwrap();

@@ -123,7 +123,14 @@ fn a_range_and_some_columns_are_cut_by_themselves() {
     columns.push(schema::Column::new("new", schema::DataType::Int64).nullable(true));
     let ids = [10, 11, 12, 13].map(schema::ColumnId).to_vec();
     let schema = schema::Schema::new(columns, 1).unwrap().with_ids(ids).unwrap();
-    tablet.alter(Alteration { schema, schema_version: 1, table_name: "table".into() }).unwrap();
+    tablet
+        .alter(Alteration {
+            schema,
+            schema_version: 1,
+            table_name: "table".into(),
+            history_max_age_sec: None,
+        })
+        .unwrap();
     let spec = ScanSpec { projection: vec![3], ..ScanSpec::default() };
     let pieces = tablet.split_key_range(&spec, 1).unwrap();
     assert_eq!(pieces, [KeyRange { lower: None, upper: None, bytes: 0 }]);

@@ -1,92 +1,52 @@
-//! A thread that flushes and compacts the tablets of a server, one at a time.
+//! What the threads of upkeep know of the tablets of this server.
 
-use std::collections::HashMap;
-use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use schema::Timestamp;
 use server_base::physical_micros;
-use tablet::maintenance::{Limits, Load, Work, next_work};
-use tablet::{LogError, MaintenanceError, RowsetError, Tablet};
+use server_base::upkeep::Tablets;
+use tablet::{RowsetError, Tablet, TabletOptions};
 
-use crate::node::{Node, SharedNode};
+use crate::node::Node;
 use crate::tablets::State;
+use crate::upkeep;
 
-/// Starts the thread; it ends when `stopped` is closed, after what it does just then.
-pub(crate) fn start(node: &SharedNode, stopped: mpsc::Receiver<()>) -> io::Result<JoinHandle<()>> {
-    let node = SharedNode::clone(node);
-    std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || run(&node, &stopped))
+impl Tablets for Node {
+    fn running(&self) -> Vec<Arc<Tablet>> {
+        let shared = |state: &State| match state {
+            State::Running(tablet) => Some(Arc::clone(tablet)),
+            _ => None,
+        };
+        self.tablets.all().iter().filter_map(|replica| shared(&replica.state)).collect()
+    }
+
+    fn oldest(&self, tablet: &Tablet) -> Timestamp {
+        oldest(self, &tablet.options())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory.pressure_bytes(self.flags.count("memory_pressure_percentage") as u64)
+    }
+
+    fn changed(&self) {
+        self.memory.update(self.tablets.all().iter().map(|replica| replica.bytes()).sum());
+    }
+
+    fn reopen(&self, tablet: &Arc<Tablet>) -> bool {
+        upkeep::reopen(self, tablet)
+    }
+
+    fn failed(&self, tablet: &str, error: &RowsetError) {
+        fail(self, tablet, error);
+    }
 }
 
-/// What the thread knows of a tablet besides its figures.
-#[derive(Debug, Default)]
-struct Noted {
-    /// A compaction found nothing to do with so many rowsets, then.
-    compacted: Option<(usize, u64)>,
-    /// After an error it is left alone until then.
-    not_before: Option<Instant>,
-}
-
-fn run(node: &Node, stopped: &mpsc::Receiver<()>) {
-    let mut noted: HashMap<String, Noted> = HashMap::new();
-    let mut wait = Duration::ZERO;
-    while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        wait =
-            Duration::from_millis(node.flags.count("maintenance_manager_polling_interval_ms").max(1) as u64);
-        if !node.flags.bool("enable_maintenance_manager") {
-            continue;
-        }
-        let now = Instant::now();
-        let replicas: Vec<_> =
-            node.tablets.all().into_iter().filter(|replica| replica.running().is_some()).collect();
-        noted.retain(|id, _| replicas.iter().any(|replica| replica.id() == id));
-        let load = |tablet: &Tablet, id: &str| {
-            let load = tablet.load();
-            match noted.get(id) {
-                Some(Noted { not_before: Some(then), .. }) if now < *then => Load::default(),
-                Some(Noted { compacted: Some((rowsets, at)), .. }) if *rowsets == load.rowsets => {
-                    Load { compact_at: Some(*at), ..load }
-                }
-                _ => load,
-            }
-        };
-        let loads: Vec<Load> = replicas
-            .iter()
-            .map(|replica| replica.running().map(|tablet| load(tablet, replica.id())).unwrap_or_default())
-            .collect();
-        let Some(work) = next_work(&limits(node), physical_micros(), &loads) else { continue };
-        let (Work::Flush(index) | Work::Compact(index)) = work;
-        let Some((replica, tablet)) = replicas.get(index).and_then(|r| Some((r, r.running()?))) else {
-            continue;
-        };
-        let oldest = oldest(node);
-        let done = match work {
-            Work::Flush(_) => tablet.flush(oldest).map(|()| true),
-            Work::Compact(_) => tablet.compact(oldest),
-        };
-        node.memory.update(node.tablets.all().iter().map(|replica| replica.bytes()).sum());
-        let noted = noted.entry(replica.id().to_owned()).or_default();
-        match done {
-            Ok(true) => {
-                tracing::debug!(tablet = replica.id(), ?work, ms = now.elapsed().as_millis() as u64, "done");
-                wait = Duration::ZERO;
-            }
-            Ok(false) => {
-                noted.compacted = Some((tablet.load().rowsets, physical_micros()));
-                wait = Duration::ZERO;
-            }
-            Err(MaintenanceError::Rowset(error @ RowsetError::Corrupt { .. })) => {
-                fail(node, replica.id(), &error);
-            }
-            // It is being deleted.
-            Err(MaintenanceError::Log(LogError::Closed)) => {}
-            Err(error) => {
-                tracing::error!(tablet = replica.id(), ?work, %error, "rows stay where they are for now");
-                noted.not_before = Some(Instant::now() + AFTER_ERROR);
-            }
-        }
+/// Snapshots of a tablet before this time are refused: by its table's own age, or by that of the server's flag.
+pub(crate) fn oldest(node: &Node, about: &TabletOptions) -> Timestamp {
+    let of_all = || node.flags.int("tablet_history_max_age_sec");
+    match u64::try_from(about.history_max_age_sec.map_or_else(of_all, i64::from)) {
+        Ok(seconds) => Timestamp::new(physical_micros().saturating_sub(seconds.saturating_mul(1_000_000)), 0),
+        Err(_) => Timestamp::MIN,
     }
 }
 
@@ -95,24 +55,3 @@ pub(crate) fn fail(node: &Node, tablet: &str, error: &RowsetError) {
     tracing::error!(tablet, %error, "a tablet has failed");
     node.tablets.set_state(tablet, State::Failed(error.to_string()));
 }
-
-/// Snapshots before this time are refused.
-fn oldest(node: &Node) -> Timestamp {
-    let history = Duration::from_secs(node.flags.count("tablet_history_max_age_sec") as u64);
-    Timestamp::new(physical_micros().saturating_sub(history.as_micros() as u64), 0)
-}
-
-fn limits(node: &Node) -> Limits {
-    let megabytes = |flag| (node.flags.count(flag) as u64) << 20;
-    Limits {
-        flush_bytes: megabytes("flush_threshold_mb"),
-        flush_after: Duration::from_secs(node.flags.count("flush_threshold_secs") as u64),
-        log_bytes: megabytes("log_target_replay_size_mb"),
-        memory_bytes: node.memory.pressure_bytes(node.flags.count("memory_pressure_percentage") as u64),
-        compact_after: COMPACT_AFTER,
-    }
-}
-
-const AFTER_ERROR: Duration = Duration::from_secs(10);
-/// Rows that have ended get old enough to be dropped.
-const COMPACT_AFTER: Duration = Duration::from_secs(60);

@@ -78,14 +78,6 @@ const TSERVER_FLAGS: &[(&str, &str)] = &[
     ),
     ("memory_limit_soft_percentage", "writes are refused when rows take this much of it"),
     ("memory_pressure_percentage", "rows go to files when they take this much of it"),
-    ("flush_threshold_mb", "rows of a tablet go to files when they take so much memory"),
-    ("flush_threshold_secs", "rows go to files after this time at the latest"),
-    ("log_target_replay_size_mb", "rows go to files when the log that a start would read is as long"),
-    ("enable_maintenance_manager", "false: rows stay in memory and files as they are"),
-    (
-        "maintenance_manager_polling_interval_ms",
-        "how often there is a look for what is to be flushed or compacted",
-    ),
     ("update_tablet_stats_interval_ms", "accepted: figures are as new as each heartbeat"),
     ("time_source", "accepted: the machine's own clock is used"),
 ];

@@ -34,6 +34,7 @@ pub(crate) fn describe(request: &CreateTabletRequestPb) -> Result<(TabletOptions
         partition_schema,
         partition,
         schema_version: 0,
+        history_max_age_sec: request.extra_config.as_ref().and_then(|config| config.history_max_age_sec),
     };
     let mut config = request.config.clone();
     config.opid_index.get_or_insert(NO_CONFIG_INDEX);
@@ -51,7 +52,7 @@ pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(),
     // Also finds what is wrong with the description before there are files.
     let in_memory = Tablet::open(about.clone(), Arc::clone(&clock)).map_err(|error| bad(&error))?;
     let Some(store) = &node.store else {
-        return node.tablets.add(Replica { about, config, state: State::Running(Box::new(in_memory)) });
+        return node.tablets.add(Replica { about, config, state: State::Running(Arc::new(in_memory)) });
     };
     // It will be the name of a folder.
     if id.len() > LONGEST_ID
@@ -73,7 +74,7 @@ pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(),
             .map_err(|error| Fault::new(Code::UnknownError, ErrorCode::IoError, error.to_string()))
     });
     match made {
-        Ok(tablet) => node.tablets.set_state(&id, State::Running(Box::new(tablet))),
+        Ok(tablet) => node.tablets.set_state(&id, State::Running(Arc::new(tablet))),
         Err(fault) => {
             node.tablets.remove(&id, false);
             return Err(fault);
@@ -102,7 +103,10 @@ pub(crate) fn alter(node: &Node, request: &AlterSchemaRequestPb) -> Result<(), F
         return Err(Fault::new(Code::MismatchedSchema, ErrorCode::Corruption, text));
     }
     let table_name = request.new_table_name.clone().unwrap_or_else(|| about.table_name.clone());
-    tablet.alter(Alteration { schema, schema_version: asked, table_name }).map_err(|error| match error {
+    let config = request.new_extra_config.as_ref();
+    let history_max_age_sec = config.map_or(about.history_max_age_sec, |config| config.history_max_age_sec);
+    let to = Alteration { schema, schema_version: asked, table_name, history_max_age_sec };
+    tablet.alter(to).map_err(|error| match error {
         AlterError::Log(_) => Fault::new(Code::UnknownError, ErrorCode::IoError, error.to_string()),
         _ => bad(&error),
     })?;

@@ -64,6 +64,7 @@ impl TabletServer {
             numbering: Numbering::default(),
             shared: SharedBlocks::new((options.flags.count("block_cache_capacity_mb") as u64) << 20),
             memory: MemoryLimit::from_flags(&options.flags),
+            answers: listening.server.answers(),
             commit_waits: CommitWaits::start(queue)?,
             quiescing: AtomicBool::new(false),
             flags: options.flags.clone(),
@@ -82,7 +83,7 @@ impl TabletServer {
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
         server.register(services::consensus::service(&node, queue))?;
         server.register(generic)?;
-        let upkeep = Mutex::new(Upkeep::start(&node, to_open, &server.answers())?);
+        let upkeep = Mutex::new(Upkeep::start(&node, to_open)?);
         if node.store.is_none() {
             tracing::warn!("no --fs_wal_dir: rows live in memory, they are gone when this server stops");
         }

@@ -133,6 +133,17 @@ impl TabletStore {
         self.clear_rows(id)
     }
 
+    /// Whether the disk takes some more bytes.
+    pub(crate) fn check_room(&self) -> Result<(), StoreError> {
+        let probe = Path::new(PROBE);
+        // One that was left when the process ended.
+        let _ = self.backend().remove(probe);
+        let mut file = self.backend().create(probe).map_err(failed("create", probe))?;
+        let written = file.append(&[&vec![0; PROBE_BYTES]]).and_then(|()| file.sync());
+        let removed = self.backend().remove(probe);
+        written.and(removed).map_err(failed("write to", probe))
+    }
+
     /// Removes the rows of a tombstone.
     pub(crate) fn clear_rows(&self, id: &str) -> Result<(), StoreError> {
         let log = folder(id).join(DATA);
@@ -140,11 +151,6 @@ impl TabletStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             done => done.map_err(failed("remove", &log)),
         }
-    }
-
-    /// Whether logs are to be synced at intervals, and at which.
-    pub(crate) fn sync_policy(&self) -> tablet::SyncPolicy {
-        self.log.sync
     }
 }
 
@@ -173,3 +179,5 @@ const ABOUT: &str = "tablet";
 const DATA: &str = "data";
 const NEW: &str = ".new";
 const GONE: &str = ".gone";
+const PROBE: &str = "probe";
+const PROBE_BYTES: usize = 1 << 20;

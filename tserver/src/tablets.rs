@@ -28,7 +28,7 @@ pub(crate) struct Replica {
 pub(crate) enum State {
     /// Its log is being read.
     Opening,
-    Running(Box<Tablet>),
+    Running(Arc<Tablet>),
     /// Its files are damaged, in these words. They stay until the replica is deleted.
     Failed(String),
     Tombstone,
@@ -87,7 +87,7 @@ impl Replica {
     /// The rows, if they can be read.
     pub(crate) fn running(&self) -> Option<&Tablet> {
         match &self.state {
-            State::Running(tablet) => Some(&**tablet),
+            State::Running(tablet) => Some(tablet),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Replica {
     pub(crate) fn tablet(&self) -> Result<&Tablet, Fault> {
         let id = self.id();
         let (code, text) = match &self.state {
-            State::Running(tablet) => return Ok(&**tablet),
+            State::Running(tablet) => return Ok(tablet),
             State::Opening => (Code::TabletNotRunning, format!("Tablet {id} not RUNNING: BOOTSTRAPPING")),
             State::Failed(why) => (Code::TabletFailed, format!("Tablet {id} has failed: {why}")),
             State::Tombstone => (Code::TabletNotFound, format!("Tablet {id} is tombstoned on this server")),
@@ -196,6 +196,18 @@ impl Tablets {
             let Some((at, replica)) = inner.replicas.get_mut(id) else { return };
             *at = change;
             *replica = Arc::new(replica.with(state));
+        });
+    }
+
+    /// Puts a tablet in the place of another one, unless that is gone.
+    pub(crate) fn replace(&self, old: &Arc<Tablet>, new: Arc<Tablet>) {
+        let id = old.options().id.clone();
+        self.change(|inner, change| {
+            let Some((at, replica)) = inner.replicas.get_mut(&id) else { return };
+            if matches!(&replica.state, State::Running(tablet) if Arc::ptr_eq(tablet, old)) {
+                *at = change;
+                *replica = Arc::new(replica.with(State::Running(new)));
+            }
         });
     }
 
@@ -275,6 +287,7 @@ mod tests {
             partition_schema: Default::default(),
             partition: Default::default(),
             schema_version: 0,
+            history_max_age_sec: None,
         };
         let cases = [
             (State::Opening, Code::TabletNotRunning, TabletStatePb::Bootstrapping),

@@ -1,22 +1,18 @@
-//! Threads of a server whose tablets are on disk: those that open them at the start, one that syncs their logs, and the one
-//! of maintenance.
+//! Threads of a server whose tablets are on disk: those that open them at the start, and those that keep them in order.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rpc_server::Answers;
 use rpc_server::results::CallKey;
 use schema::{Partition, PartitionSchema, Schema};
 use server_base::{StartError, physical_micros};
-use tablet::{RequestKey, SyncPolicy, TabletOptions, WriteOutcome};
+use tablet::{OpenError, RequestKey, Tablet, TabletOptions, WriteOutcome};
 
-use crate::maintenance;
-use crate::node::SharedNode;
+use crate::node::{Node, SharedNode};
 use crate::replicas;
 use crate::storage::{Found, TabletStore};
 use crate::tablets::{Replica, State};
@@ -27,9 +23,8 @@ use crate::write_path;
 pub(crate) struct Upkeep {
     /// Tablets that are still to be opened.
     waiting: Arc<Mutex<VecDeque<TabletOptions>>>,
-    /// Closed to end those that wait.
-    stop: Vec<mpsc::Sender<()>>,
-    threads: Vec<JoinHandle<()>>,
+    opening: Vec<JoinHandle<()>>,
+    of_running: Option<server_base::upkeep::Upkeep>,
 }
 
 /// Adds the replicas on disk, none of them open yet. Returns those that are to be opened.
@@ -62,51 +57,32 @@ pub(crate) fn find(node: &SharedNode, store: &TabletStore) -> Result<Vec<TabletO
 }
 
 impl Upkeep {
-    /// Opens tablets, as many at a time as there are processors, maintains them, and syncs logs if that is to be done at
-    /// intervals.
-    pub(crate) fn start(
-        node: &SharedNode,
-        to_open: Vec<TabletOptions>,
-        answers: &Answers,
-    ) -> io::Result<Self> {
+    /// Opens tablets, as many at a time as there are processors, and keeps those that are open in order.
+    pub(crate) fn start(node: &SharedNode, to_open: Vec<TabletOptions>) -> io::Result<Self> {
         let waiting = Arc::new(Mutex::new(VecDeque::from(to_open)));
-        let mut upkeep = Self { waiting, stop: Vec::new(), threads: Vec::new() };
+        let mut upkeep = Self { waiting, opening: Vec::new(), of_running: None };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         for _ in 0..processors.min(upkeep.waiting.lock().len()) {
             let (node, waiting) = (SharedNode::clone(node), Arc::clone(&upkeep.waiting));
-            let answers = answers.clone();
             let run = move || {
                 loop {
                     let Some(about) = waiting.lock().pop_front() else { return };
-                    open(&node, about, &answers);
+                    open(&node, about);
                 }
             };
-            upkeep.threads.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
-        }
-        if let Some(SyncPolicy::Interval(interval)) = node.store.as_ref().map(TabletStore::sync_policy) {
-            let stopped = upkeep.stop_signal();
-            let node = SharedNode::clone(node);
-            let run = move || sync_logs(&node, interval, &stopped);
-            upkeep.threads.push(std::thread::Builder::new().name("sync-logs".to_owned()).spawn(run)?);
+            upkeep.opening.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
         }
         if node.store.is_some() {
-            let stopped = upkeep.stop_signal();
-            upkeep.threads.push(maintenance::start(node, stopped)?);
+            upkeep.of_running = Some(server_base::upkeep::Upkeep::start(&node.flags, node)?);
         }
         Ok(upkeep)
-    }
-
-    fn stop_signal(&mut self) -> mpsc::Receiver<()> {
-        let (stop, stopped) = mpsc::channel();
-        self.stop.push(stop);
-        stopped
     }
 
     /// Ends the threads; a tablet that is being opened is opened first.
     pub(crate) fn stop(&mut self) {
         self.waiting.lock().clear();
-        self.stop.clear();
-        for thread in self.threads.drain(..) {
+        self.of_running = None;
+        for thread in self.opening.drain(..) {
             // It only ends early by a panic, which its own message tells of.
             let _ = thread.join();
         }
@@ -119,24 +95,11 @@ impl Drop for Upkeep {
     }
 }
 
-/// Clients that come again with a call get the answer it had.
-fn open(node: &SharedNode, about: TabletOptions, answers: &Answers) {
+fn open(node: &Node, about: TabletOptions) {
     let Some(store) = &node.store else { return };
-    let (id, started) = (about.id.clone(), Instant::now());
-    let oldest = physical_micros().saturating_sub(REMEMBERED.as_micros() as u64);
-    let mut seen = |request: RequestKey<'_>, outcome: WriteOutcome| {
-        if outcome.timestamp.physical_micros() >= oldest {
-            let RequestKey { client_id, seq_no, first_incomplete_seq_no } = request;
-            let key = CallKey { client_id, seq_no, first_incomplete_seq_no };
-            answers.restore(key, &write_path::answer(&outcome));
-        }
-    };
-    let state = match store.open(about, node.clock.hybrid(), &mut seen) {
-        Ok(tablet) => {
-            let rows = tablet.statistics().live_rows;
-            tracing::info!(tablet = id, rows, ms = started.elapsed().as_millis() as u64, "tablet opened");
-            State::Running(Box::new(tablet))
-        }
+    let id = about.id.clone();
+    let state = match opened(node, store, about) {
+        Ok(tablet) => State::Running(Arc::new(tablet)),
         Err(error) => {
             tracing::error!(tablet = id, %error, "a tablet has failed");
             State::Failed(error.to_string())
@@ -145,14 +108,43 @@ fn open(node: &SharedNode, about: TabletOptions, answers: &Answers) {
     node.tablets.set_state(&id, state);
 }
 
-fn sync_logs(node: &SharedNode, interval: Duration, stopped: &mpsc::Receiver<()>) {
-    while stopped.recv_timeout(interval / 2) == Err(RecvTimeoutError::Timeout) {
-        for replica in node.tablets.all() {
-            if let Some(Err(error)) = replica.running().map(|tablet| tablet.sync_if_due(Instant::now())) {
-                tracing::error!(tablet = replica.id(), %error, "a log was not synced: its tablet takes no more writes");
-            }
+/// Puts the tablet as it is on disk in the place of one whose log has failed. That one is read until then.
+pub(crate) fn reopen(node: &Node, failed: &Arc<Tablet>) -> bool {
+    let id = failed.options().id.clone();
+    let (Some(store), Ok(replica)) = (&node.store, node.tablets.get(id.as_bytes())) else { return false };
+    if let Err(error) = store.check_room() {
+        tracing::debug!(tablet = id, %error, "still no room");
+        return false;
+    }
+    // What had to be said of the log, it said when it failed.
+    let _ = failed.close();
+    match opened(node, store, replica.about.clone()) {
+        Ok(tablet) => {
+            node.tablets.replace(failed, Arc::new(tablet));
+            true
+        }
+        Err(error) => {
+            tracing::error!(tablet = id, %error, "the tablet still takes no writes");
+            false
         }
     }
+}
+
+/// Clients that come again with a call get the answer it had.
+fn opened(node: &Node, store: &TabletStore, about: TabletOptions) -> Result<Tablet, OpenError> {
+    let (id, started) = (about.id.clone(), Instant::now());
+    let oldest = physical_micros().saturating_sub(REMEMBERED.as_micros() as u64);
+    let mut seen = |request: RequestKey<'_>, outcome: WriteOutcome| {
+        if outcome.timestamp.physical_micros() >= oldest {
+            let RequestKey { client_id, seq_no, first_incomplete_seq_no } = request;
+            let key = CallKey { client_id, seq_no, first_incomplete_seq_no };
+            node.answers.restore(key, &write_path::answer(&outcome));
+        }
+    };
+    let tablet = store.open(about, node.clock.hybrid(), &mut seen)?;
+    let rows = tablet.statistics().live_rows;
+    tracing::info!(tablet = id, rows, ms = started.elapsed().as_millis() as u64, "tablet opened");
+    Ok(tablet)
 }
 
 /// All that is known of a tablet whose file cannot be read.
@@ -167,6 +159,7 @@ fn unknown(id: String) -> TabletOptions {
         partition_schema: PartitionSchema::default(),
         partition: Partition::default(),
         schema_version: 0,
+        history_max_age_sec: None,
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod tables;
 pub(crate) mod tablets;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -176,6 +177,11 @@ impl Catalog {
     /// Ends changes; what was changed is safe from then on.
     pub(crate) fn close(&self) {
         self.store.close();
+    }
+
+    /// Where it is stored, if it is.
+    pub(crate) fn stored(&self) -> Option<Arc<tablet::Tablet>> {
+        self.store.tablet()
     }
 
     /// What its memory is used for.

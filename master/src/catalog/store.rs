@@ -34,7 +34,7 @@ pub(crate) type Change = (Kind, String, Option<Vec<u8>>);
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     /// `None`: changes are forgotten.
-    tablet: Option<Tablet>,
+    tablet: Option<Arc<Tablet>>,
     /// Rows of the entries that are there.
     parts: HashMap<(Kind, String), u32>,
 }
@@ -100,9 +100,10 @@ impl Store {
             partition_schema: Default::default(),
             partition: Default::default(),
             schema_version: 0,
+            history_max_age_sec: None,
         };
         let tablet = Tablet::open_in(storage, about, clock, &mut |_, _| {})?;
-        let mut store = Self { tablet: Some(tablet), parts: HashMap::new() };
+        let mut store = Self { tablet: Some(Arc::new(tablet)), parts: HashMap::new() };
         let entries = store.read()?;
         Ok((store, entries))
     }
@@ -143,15 +144,20 @@ impl Store {
 
     /// Ends the store; nothing is lost after that.
     pub(crate) fn close(&self) {
-        if let Some(Err(error)) = self.tablet.as_ref().map(Tablet::close) {
+        if let Some(Err(error)) = self.tablet.as_ref().map(|tablet| tablet.close()) {
             tracing::error!(%error, "the catalog's log was not synced at the end");
         }
+    }
+
+    /// Where the entries are, if they are on disk.
+    pub(crate) fn tablet(&self) -> Option<Arc<Tablet>> {
+        self.tablet.clone()
     }
 
     /// What the entries take in memory.
     pub(crate) fn trackers(&self) -> Vec<Tracker> {
         let tablet = self.tablet.iter();
-        let tracker = |tablet: &Tablet| Tracker {
+        let tracker = |tablet: &Arc<Tablet>| Tracker {
             id: format!("tablet-{TABLET}"),
             limit: None,
             bytes: tablet.statistics().memory_bytes,
@@ -232,7 +238,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 mod tests {
     use std::path::PathBuf;
 
-    use tablet::backend::Memory;
+    use schema::Timestamp;
+    use tablet::backend::{Backend, Fault, Faulty, Memory};
     use tablet::{LogOptions, SyncPolicy};
 
     use super::*;
@@ -241,11 +248,11 @@ mod tests {
         open_by(memory, &Arc::default())
     }
 
-    fn open_by(memory: &Memory, clock: &Arc<HybridClock>) -> (Store, Vec<Entry>) {
+    fn open_by(backend: &(impl Backend + Clone + 'static), clock: &Arc<HybridClock>) -> (Store, Vec<Entry>) {
         let log = LogOptions { sync: SyncPolicy::Always, ..LogOptions::default() };
         let cache = Arc::new(tablet::BlockCache::new(0));
         Store::open(
-            Storage { backend: Arc::new(memory.clone()), folder: PathBuf::new(), log, cache },
+            Storage { backend: Arc::new(backend.clone()), folder: PathBuf::new(), log, cache },
             Arc::clone(clock),
         )
         .unwrap()
@@ -281,5 +288,61 @@ mod tests {
         assert!(found == expected, "{:?}", found.iter().map(|e| (e.0, &e.1, e.2.len())).collect::<Vec<_>>());
         store.write(&[(Kind::Table, "a".into(), None), (Kind::Tablet, "a".into(), None)]).unwrap();
         store.write(&[(Kind::Table, "never there".into(), None)]).unwrap();
+    }
+
+    /// Entries come, grow, shrink and go, with flushes and compactions between; until a write fails. What is there then,
+    /// and what would be there with that write.
+    fn live(store: &mut Store) -> (Vec<Entry>, Option<Vec<Entry>>) {
+        let (mut entries, tablet) = (std::collections::BTreeMap::new(), store.tablet().unwrap());
+        for round in 0..8_usize {
+            let id = |number: usize| (number % 5).to_string();
+            let changes: Vec<Change> = vec![
+                (Kind::Table, id(round), Some(vec![round as u8; round % 4 / 3 * 70_000])),
+                (Kind::Tablet, id(round + 2), (round % 2 == 0).then(|| vec![7; 100])),
+            ];
+            let before = entries.clone();
+            for (kind, id, content) in &changes {
+                match content {
+                    Some(content) => drop(entries.insert((*kind, id.clone()), content.clone())),
+                    None => drop(entries.remove(&(*kind, id.clone()))),
+                }
+            }
+            let as_found = |entries: std::collections::BTreeMap<(Kind, String), Vec<u8>>| {
+                entries.into_iter().map(|((kind, id), content)| (kind, id, content)).collect()
+            };
+            if store.write(&changes).is_err() {
+                return (as_found(before), Some(as_found(entries)));
+            }
+            let oldest = Timestamp::new(physical_micros(), 0);
+            // One that fails changes nothing.
+            if round % 2 == 1 {
+                let _ = tablet.flush(oldest);
+            }
+            if round % 4 == 3 {
+                let _ = tablet.compact(oldest);
+            }
+        }
+        let found = entries.into_iter().map(|((kind, id), content)| (kind, id, content)).collect();
+        (found, None)
+    }
+
+    #[test]
+    fn no_fault_while_the_catalog_is_flushed_loses_an_entry_or_half_of_a_change() {
+        for fault in [Fault::Error, Fault::Death, Fault::Torn(100)] {
+            for at in 0.. {
+                let memory = Memory::new();
+                let faulty = Faulty::new(memory.clone(), at, fault);
+                let (mut store, _) = open_by(&faulty, &Arc::default());
+                let (safe, unsure) = live(&mut store);
+                for left in [memory.after_kill(), memory.after_power_cut(|_| 0)] {
+                    let (_, found) = open(&left);
+                    assert!(found == safe || Some(found) == unsure, "{fault:?} at {at}");
+                }
+                if faulty.operations() <= at {
+                    assert!(at > 40 && unsure.is_none());
+                    break;
+                }
+            }
+        }
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn options(schema: Schema) -> TabletOptions {
         partition_schema: PartitionSchema::default(),
         partition: Partition::default(),
         schema_version: 0,
+        history_max_age_sec: None,
     }
 }
 

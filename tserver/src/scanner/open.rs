@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
@@ -15,6 +14,7 @@ use tablet::{ScanError, ScanSpec};
 use super::format::Format;
 use super::registry::OpenScan;
 use crate::fault::Fault;
+use crate::maintenance;
 use crate::node::Node;
 use crate::tablets::Replica;
 
@@ -30,8 +30,9 @@ pub(crate) fn open(node: &Node, request: &NewScanRequestPb) -> Result<(Arc<Repli
     let columns = projected(request)?;
     let ordered = check_order(request)?;
     let format = format(request, &columns)?;
-    let snapshot = snapshot(node, request)?;
-    let since = start(node, request, snapshot)?;
+    let oldest = maintenance::oldest(node, &tablet.options());
+    let snapshot = snapshot(node, request, oldest)?;
+    let since = start(request, snapshot, oldest)?;
     let spec = ScanSpec {
         schema: Some(table.clone()),
         projection: indexes(&columns, table, since.is_some())?,
@@ -106,7 +107,7 @@ fn format(request: &NewScanRequestPb, columns: &Schema) -> Result<Format, Fault>
 }
 
 /// The timestamp to read at; `None` for whatever is newest.
-fn snapshot(node: &Node, request: &NewScanRequestPb) -> Result<Option<Timestamp>, Fault> {
+fn snapshot(node: &Node, request: &NewScanRequestPb, oldest: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let invalid = |text: String| Fault::invalid(Code::InvalidSnapshot, text);
     let propagated = request.propagated_timestamp.map(Timestamp);
     let seen = propagated.map_or(Ok(()), |seen| node.clock.update(seen));
@@ -127,35 +128,32 @@ fn snapshot(node: &Node, request: &NewScanRequestPb) -> Result<Option<Timestamp>
                 .hybrid()
                 .check(wanted, physical_micros())
                 .map_err(|error| invalid(error.to_string()))?;
-            in_history(node, wanted)?;
+            in_history(wanted, oldest)?;
             Ok(Some(wanted))
         }
     }
 }
 
-fn in_history(node: &Node, wanted: Timestamp) -> Result<(), Fault> {
-    let history = Duration::from_secs(node.flags.count("tablet_history_max_age_sec") as u64);
-    let oldest = u128::from(physical_micros()).saturating_sub(history.as_micros());
-    if u128::from(wanted.physical_micros()) >= oldest {
+fn in_history(wanted: Timestamp, oldest: Timestamp) -> Result<(), Fault> {
+    if wanted >= oldest {
         return Ok(());
     }
     let text = "Snapshot timestamp is earlier than the ancient history mark";
-    let text = format!("{text}: {wanted}, history is kept for {history:?}");
-    Err(Fault::invalid(Code::InvalidSnapshot, text))
+    Err(Fault::invalid(Code::InvalidSnapshot, format!("{text}: {wanted}, history is kept since {oldest}")))
 }
 
 /// The snapshot since which changes are asked for.
 fn start(
-    node: &Node,
     request: &NewScanRequestPb,
     end: Option<Timestamp>,
+    oldest: Timestamp,
 ) -> Result<Option<Timestamp>, Fault> {
     let Some(start) = request.snap_start_timestamp.map(Timestamp) else { return Ok(None) };
     if end.is_none_or(|end| start > end) {
         let text = "the start of a scan of changes must not be after its end";
         return Err(Fault::invalid(Code::InvalidSnapshot, text));
     }
-    in_history(node, start)?;
+    in_history(start, oldest)?;
     Ok(Some(start))
 }
 

@@ -128,6 +128,7 @@ mod tests {
             partition_schema: Default::default(),
             partition: Default::default(),
             schema_version: 0,
+            history_max_age_sec: None,
         };
         let tablet = Tablet::open(options, Arc::new(HybridClock::default())).unwrap();
         let scanner = tablet.scan(ScanSpec { projection: vec![0], ..ScanSpec::default() }, 1).unwrap();

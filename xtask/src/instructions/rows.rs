@@ -82,6 +82,7 @@ fn filled() -> Result<Tablet> {
         partition_schema: schema::PartitionSchema::default(),
         partition: schema::Partition::default(),
         schema_version: 0,
+        history_max_age_sec: None,
     };
     let tablet = Tablet::open(options, Arc::new(HybridClock::default()))?;
     let (rows, indirect) = batch(&table)?;

@@ -1,0 +1,51 @@
+//! The catalog's tablet is kept in order like those of a tablet server: else its log would grow for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schema::Timestamp;
+use server_base::physical_micros;
+use server_base::upkeep::Tablets;
+use tablet::{RowsetError, Tablet};
+
+/// The one tablet of a master.
+#[derive(Debug)]
+pub(crate) struct CatalogTablet {
+    tablet: Arc<Tablet>,
+    failed: AtomicBool,
+}
+
+impl CatalogTablet {
+    pub(crate) fn new(tablet: Arc<Tablet>) -> Self {
+        Self { tablet, failed: AtomicBool::new(false) }
+    }
+}
+
+impl Tablets for CatalogTablet {
+    fn running(&self) -> Vec<Arc<Tablet>> {
+        let failed = self.failed.load(Ordering::Relaxed);
+        Some(&self.tablet).filter(|_| !failed).into_iter().cloned().collect()
+    }
+
+    /// Entries are read at the start only, and none but the newest.
+    fn oldest(&self, _: &Tablet) -> Timestamp {
+        Timestamp::new(physical_micros(), 0)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn changed(&self) {}
+
+    /// What is in memory and what is on disk may differ by one change: the next start finds out.
+    fn reopen(&self, _: &Arc<Tablet>) -> bool {
+        false
+    }
+
+    /// What is in memory is right, so the master serves on. The next start will say what is wrong.
+    fn failed(&self, _: &str, error: &RowsetError) {
+        tracing::error!(%error, "the catalog's files are damaged: they stay as they are");
+        self.failed.store(true, Ordering::Relaxed);
+    }
+}
