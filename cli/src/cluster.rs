@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Subcommand;
 use cli::interrupt::Interrupt;
-use cli::report;
+use cli::{report, servers};
 use mini_cluster::MiniCluster;
 use serde_json::json;
 
@@ -62,12 +62,7 @@ fn start(tservers: usize, port: u16, data_dir: Option<PathBuf>, as_json: bool) -
             .collect();
         say!("{}", json!({"master": master, "tservers": servers}));
     } else {
-        let mut rows = vec![vec!["master".to_owned(), master.clone(), String::new()]];
-        for tserver in cluster.tservers() {
-            let socket = tserver.unix_path.unwrap_or_default();
-            rows.push(vec!["tablet server".to_owned(), tserver.address, socket]);
-        }
-        say!("{}", report::table(&["server", "address", "unix socket"], &rows));
+        say!("{}", servers::table(&cluster));
         let kept = match &data_dir {
             Some(folder) => format!("Everything is kept in {}.", folder.display()),
             None => "Rows live until the servers stop.".to_owned(),

@@ -18,4 +18,5 @@ pub mod definition;
 pub mod interrupt;
 pub mod report;
 pub mod rows;
+pub mod servers;
 pub mod text;

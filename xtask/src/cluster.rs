@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use cli::servers;
 use mini_cluster::MiniCluster;
 use xtask::interrupt::Interrupt;
-use xtask::{measure, report};
+use xtask::measure;
 
 use crate::step;
 
@@ -67,12 +68,7 @@ pub(crate) fn build_servers() -> Result<PathBuf> {
 /// The addresses and sockets of a cluster, and a command to try it by.
 fn describe(cluster: &MiniCluster) -> String {
     let master = cluster.master_address();
-    let mut rows = vec![vec!["master".to_owned(), master.clone(), String::new()]];
-    for tserver in cluster.tservers() {
-        let socket = tserver.unix_path.unwrap_or_default();
-        rows.push(vec!["tablet server".to_owned(), tserver.address, socket]);
-    }
-    let servers = report::table(&["server", "address", "unix socket"], &rows);
+    let servers = servers::table(cluster);
     format!(
         "{servers}\n\nkudu perf loadgen {master} --keep_auto_table \
          --client_use_unix_domain_sockets=true --unlock_experimental_flags"
