@@ -1,11 +1,12 @@
 //! `nyala cluster`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Subcommand;
 use cli::interrupt::Interrupt;
+use cli::run_file::{self, RunFile};
 use cli::{report, servers};
 use mini_cluster::MiniCluster;
 use serde_json::json;
@@ -29,6 +30,21 @@ pub(crate) enum Cluster {
         #[arg(long)]
         json: bool,
     },
+    /// Stop a cluster that `cluster start` runs elsewhere, and wait until it has ended.
+    Stop {
+        /// The master of the cluster: host:port.
+        #[arg(long, short, env = "NYALA_MASTER", default_value = "127.0.0.1:7051")]
+        master: String,
+        /// Stop the cluster that keeps everything in this folder, whatever its master's port.
+        #[arg(long, conflicts_with = "master")]
+        data_dir: Option<PathBuf>,
+        /// How many seconds it may take.
+        #[arg(long, default_value_t = 60)]
+        timeout: u64,
+        /// Print JSON for a machine.
+        #[arg(long)]
+        json: bool,
+    },
     /// Which servers a cluster has, and whether they live.
     Status {
         #[command(flatten)]
@@ -40,6 +56,9 @@ impl Cluster {
     pub(crate) fn run(self, runtime: &tokio::runtime::Runtime) -> Result<()> {
         match self {
             Cluster::Start { tservers, port, data_dir, json } => start(tservers, port, data_dir, json),
+            Cluster::Stop { master, data_dir, timeout, json } => {
+                stop(&master, data_dir.as_deref(), Duration::from_secs(timeout), json)
+            }
             Cluster::Status { target } => runtime.block_on(status(&target)),
         }
     }
@@ -54,6 +73,18 @@ fn start(tservers: usize, port: u16, data_dir: Option<PathBuf>, as_json: bool) -
     }
     let cluster = builder.start_blocking()?;
     let master = cluster.master_address();
+    let folder = data_dir.as_deref().map(std::path::absolute).transpose()?;
+    // A cluster that cannot be noted is a cluster all the same: only `cluster stop` does not find it.
+    let _run = match RunFile::write(&master, folder.as_deref()) {
+        Ok(run) => Some(run),
+        Err(error) => {
+            eprintln!(
+                "nyala: `nyala cluster stop` will not find this cluster: {:#}",
+                anyhow::Error::from(error)
+            );
+            None
+        }
+    };
     if as_json {
         let servers = cluster.tservers();
         let servers: Vec<_> = servers
@@ -67,13 +98,41 @@ fn start(tservers: usize, port: u16, data_dir: Option<PathBuf>, as_json: bool) -
             Some(folder) => format!("Everything is kept in {}.", folder.display()),
             None => "Rows live until the servers stop.".to_owned(),
         };
-        say!("\nReady in {} ms. {kept} Ctrl-C stops the servers.", begin.elapsed().as_millis());
+        say!(
+            "\nReady in {} ms. {kept} Ctrl-C or `nyala cluster stop` stops it.",
+            begin.elapsed().as_millis()
+        );
         say!("Try: nyala table list --master {master}");
     }
     while !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(50));
     }
     cluster.shutdown()?;
+    Ok(())
+}
+
+fn stop(master: &str, data_dir: Option<&Path>, patience: Duration, as_json: bool) -> Result<()> {
+    let data_dir = data_dir.map(std::path::absolute).transpose()?;
+    let mut clusters = run_file::running()?;
+    let wanted = clusters.iter().position(|cluster| match &data_dir {
+        Some(folder) => cluster.data_dir.as_ref() == Some(folder),
+        None => cluster.master == master,
+    });
+    let Some(wanted) = wanted else {
+        let place = data_dir.map_or(master.to_owned(), |folder| folder.display().to_string());
+        let others: Vec<&str> = clusters.iter().map(|cluster| cluster.master.as_str()).collect();
+        match others.as_slice() {
+            [] => bail!("no cluster runs at {place} that `nyala cluster start` has started"),
+            others => bail!("no cluster runs at {place}; there is one at {}", others.join(" and ")),
+        }
+    };
+    let cluster = clusters.swap_remove(wanted);
+    let (master, pid) = (cluster.master.clone(), cluster.pid);
+    cluster.stop(patience)?;
+    match as_json {
+        true => say!("{}", json!({"stopped": master, "pid": pid})),
+        false => say!("The cluster of {master}, process {pid}, has stopped."),
+    }
     Ok(())
 }
 

@@ -1,15 +1,20 @@
-//! Columns as text: `id int64, name string null, price decimal(10, 2) null`.
+//! Columns as text: `id int64, name string null comment 'who', price decimal(10, 2) default 1.50`.
 
-use schema::{Column, DataType, Schema, SchemaError};
+use schema::{Column, Compression, DataType, Encoding, Schema, SchemaError};
 use thiserror::Error;
 
-/// A text that defines no table.
+use crate::reader::{BadValue, Reader, Unexpected};
+
+/// A text that defines no table or column.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// A column without a type, or with words behind it that mean nothing.
-    #[error("{0:?}: a column is a name, a type, and `null` if it may be null")]
-    Column(String),
+    /// Something else should be at some place.
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
+    /// A default that is no value of its column.
+    #[error(transparent)]
+    BadValue(#[from] BadValue),
     /// No such type.
     #[error(
         "{0:?} is no type: int8, int16, int32, int64, bool, float, double, string, varchar(N), binary, unixtime_micros, date, decimal(PRECISION, SCALE)"
@@ -28,7 +33,14 @@ pub enum DefinitionError {
 /// # Errors
 /// [`DefinitionError`], with the column.
 pub fn parse(columns: &str, key: &[String]) -> Result<Schema, DefinitionError> {
-    let mut defined = split(columns).into_iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    let mut reader = Reader::new(columns);
+    let mut defined = vec![column(&mut reader)?];
+    while reader.symbol(",") {
+        defined.push(column(&mut reader)?);
+    }
+    if !reader.is_at_end() {
+        return Err(reader.unexpected(ATTRIBUTES).into());
+    }
     for (place, name) in key.iter().enumerate() {
         let at = defined.iter().position(|column| column.name == *name);
         let at = at.filter(|at| *at >= place).ok_or_else(|| DefinitionError::NoKeyColumn(name.clone()))?;
@@ -38,65 +50,111 @@ pub fn parse(columns: &str, key: &[String]) -> Result<Schema, DefinitionError> {
     Ok(Schema::new(defined, key.len())?)
 }
 
-/// At commas that are not inside brackets.
-fn split(text: &str) -> Vec<&str> {
-    let mut depth = 0_usize;
-    text.split(move |c| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
+/// What may follow the type of a column.
+pub(crate) const ATTRIBUTES: &str =
+    "null, not null, default, comment, encoding, compression, block size, immutable or a comma";
+
+/// A name, a type, and what else there is to say of the column.
+pub(crate) fn column(reader: &mut Reader<'_>) -> Result<Column, DefinitionError> {
+    let name = reader.name("a column")?;
+    let mut column = typed(reader, name)?;
+    loop {
+        if reader.keyword("null") || reader.keyword("nullable") {
+            column.nullable = true;
+        } else if reader.keywords(&["not", "null"]) {
+            column.nullable = false;
+        } else if reader.keyword("default") {
+            let value = reader.value::<DefinitionError>(&column)?;
+            column = column.default_value(value);
+        } else if reader.keyword("comment") {
+            column.comment = reader.text("a comment")?;
+        } else if reader.keyword("encoding") {
+            column.encoding = encoding(reader)?;
+        } else if reader.keyword("compression") {
+            column.compression = compression(reader)?;
+        } else if reader.keywords(&["block", "size"]) {
+            column.block_size = reader.number("a number of bytes")?;
+        } else if reader.keyword("immutable") {
+            column.immutable = true;
+        } else {
+            return Ok(column);
         }
-        c == ',' && depth == 0
-    })
-    .collect()
+    }
 }
 
-fn column(text: &str) -> Result<Column, DefinitionError> {
-    let wrong = || DefinitionError::Column(text.trim().to_owned());
-    let (name, rest) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
-    let rest = rest.trim();
-    let end = match rest.find('(') {
-        Some(open) if !rest.get(..open).is_some_and(|head| head.trim_end().contains(char::is_whitespace)) => {
-            rest.find(')').map(|close| close + 1).ok_or_else(wrong)?
-        }
-        _ => rest.find(char::is_whitespace).unwrap_or(rest.len()),
-    };
-    let (data_type, more) = rest.split_at(end);
-    let nullable = match more.trim().to_ascii_lowercase().as_str() {
-        "" | "not null" => false,
-        "null" | "nullable" => true,
-        _ => return Err(wrong()),
-    };
-    Ok(typed(name, data_type)?.nullable(nullable))
+/// One of the encodings, by Kudu's name or a short one.
+pub(crate) fn encoding(reader: &mut Reader<'_>) -> Result<Encoding, Unexpected> {
+    one_of(reader, &ENCODINGS, "auto, plain, prefix, rle, dict or bit_shuffle")
 }
 
-fn typed(name: &str, text: &str) -> Result<Column, DefinitionError> {
-    let wrong = || DefinitionError::Type(text.to_owned());
-    let lower = text.to_ascii_lowercase();
-    let (word, arguments) =
-        lower.split_once('(').map_or((lower.as_str(), None), |(word, rest)| (word, Some(rest)));
-    let arguments: Vec<&str> = arguments
-        .map(|rest| rest.trim_end_matches(')').split(',').map(str::trim).collect())
-        .unwrap_or_default();
-    let data_type = match (word.trim(), arguments.as_slice()) {
-        ("varchar", [length]) => return Ok(Column::varchar(name, length.parse().map_err(|_| wrong())?)),
-        ("decimal", [precision, scale]) => {
-            let (precision, scale) = (precision.parse(), scale.parse());
-            return Ok(Column::decimal(name, precision.map_err(|_| wrong())?, scale.map_err(|_| wrong())?));
+/// One of the compressions, by Kudu's name or a short one.
+pub(crate) fn compression(reader: &mut Reader<'_>) -> Result<Compression, Unexpected> {
+    one_of(reader, &COMPRESSIONS, "default, none, snappy, lz4 or zlib")
+}
+
+fn one_of<T: Copy>(
+    reader: &mut Reader<'_>,
+    known: &[(&str, T)],
+    expected: &'static str,
+) -> Result<T, Unexpected> {
+    let found = known.iter().find(|(word, _)| reader.keyword(word));
+    found.map(|(_, meant)| *meant).ok_or_else(|| reader.unexpected(expected))
+}
+
+const ENCODINGS: [(&str, Encoding); 11] = [
+    ("auto", Encoding::Auto),
+    ("auto_encoding", Encoding::Auto),
+    ("plain", Encoding::Plain),
+    ("plain_encoding", Encoding::Plain),
+    ("prefix", Encoding::Prefix),
+    ("prefix_encoding", Encoding::Prefix),
+    ("rle", Encoding::Rle),
+    ("dict", Encoding::Dict),
+    ("dict_encoding", Encoding::Dict),
+    ("bit_shuffle", Encoding::BitShuffle),
+    ("bitshuffle", Encoding::BitShuffle),
+];
+
+const COMPRESSIONS: [(&str, Compression); 6] = [
+    ("default", Compression::Default),
+    ("default_compression", Compression::Default),
+    ("none", Compression::None),
+    ("snappy", Compression::Snappy),
+    ("lz4", Compression::Lz4),
+    ("zlib", Compression::Zlib),
+];
+
+fn typed(reader: &mut Reader<'_>, name: String) -> Result<Column, DefinitionError> {
+    let word = reader.name("a type")?;
+    let wrong = |_: Unexpected| DefinitionError::Type(word.clone());
+    let lower = word.to_ascii_lowercase();
+    let data_type = match lower.as_str() {
+        "varchar" => {
+            reader.expect("(").map_err(wrong)?;
+            let length = reader.number("a number of characters")?;
+            reader.expect(")")?;
+            return Ok(Column::varchar(name, length));
         }
-        ("int8", []) => DataType::Int8,
-        ("int16", []) => DataType::Int16,
-        ("int32", []) => DataType::Int32,
-        ("int64", []) => DataType::Int64,
-        ("bool", []) => DataType::Bool,
-        ("float", []) => DataType::Float,
-        ("double", []) => DataType::Double,
-        ("string", []) => DataType::String,
-        ("binary", []) => DataType::Binary,
-        ("unixtime_micros" | "timestamp", []) => DataType::UnixtimeMicros,
-        ("date", []) => DataType::Date,
-        _ => return Err(wrong()),
+        "decimal" => {
+            reader.expect("(").map_err(wrong)?;
+            let precision = reader.number("a number of digits")?;
+            reader.expect(",")?;
+            let scale = reader.number("a number of digits")?;
+            reader.expect(")")?;
+            return Ok(Column::decimal(name, precision, scale));
+        }
+        "int8" => DataType::Int8,
+        "int16" => DataType::Int16,
+        "int32" => DataType::Int32,
+        "int64" => DataType::Int64,
+        "bool" => DataType::Bool,
+        "float" => DataType::Float,
+        "double" => DataType::Double,
+        "string" => DataType::String,
+        "binary" => DataType::Binary,
+        "unixtime_micros" | "timestamp" => DataType::UnixtimeMicros,
+        "date" => DataType::Date,
+        _ => return Err(DefinitionError::Type(word)),
     };
     Ok(Column::new(name, data_type))
 }
@@ -126,13 +184,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_a_column_is_kept() {
+        let text = "id int64, \"a b\" string null default 'x, y' comment 'it''s' encoding dict compression LZ4, \
+                    n decimal(5, 2) not null default 1.5 block size 4096 immutable";
+        let schema = parse(text, &["id".to_owned()]).unwrap();
+        let columns = schema.columns();
+        let expected = Column::new("a b", DataType::String)
+            .nullable(true)
+            .default_value("x, y")
+            .comment("it's")
+            .encoding(Encoding::Dict)
+            .compression(Compression::Lz4);
+        assert_eq!(columns[1], expected);
+        let expected =
+            Column::decimal("n", 5, 2).default_value(schema::Value::Decimal32(150)).block_size(4096);
+        assert_eq!(columns[2], expected.immutable(true));
+    }
+
+    #[test]
     fn what_is_no_definition_is_named() {
-        let key = ["id".to_owned()];
-        assert_eq!(parse("id", &key), Err(DefinitionError::Column("id".to_owned())));
-        assert_eq!(parse("id number", &key), Err(DefinitionError::Type("number".to_owned())));
-        assert_eq!(parse("id int64 maybe", &key), Err(DefinitionError::Column("id int64 maybe".to_owned())));
-        assert_eq!(parse("a int64", &key), Err(DefinitionError::NoKeyColumn("id".to_owned())));
-        assert!(matches!(parse("id varchar(x)", &key), Err(DefinitionError::Type(_))));
-        assert!(matches!(parse("id decimal(5", &key), Err(DefinitionError::Column(_))));
+        let told = |text: &str| parse(text, &["id".to_owned()]).unwrap_err().to_string();
+        assert_eq!(told("id"), "expected a type at \"\" (character 3)");
+        assert!(told("id number").starts_with("\"number\" is no type"));
+        assert!(told("id decimal").starts_with("\"decimal\" is no type"));
+        assert!(told("id int64 maybe").starts_with("expected null, not null"), "{}", told("id int64 maybe"));
+        assert_eq!(told("a int64"), "no column \"id\" for the key");
+        assert_eq!(told("id varchar(x)"), "expected a number of characters at \"x)\" (character 12)");
+        assert_eq!(told("id decimal(5"), "expected , at \"\" (character 13)");
+        assert_eq!(told("id int8 default 300"), "\"300\" is no value of column \"id\", which is INT8");
+        assert!(told("id int8 encoding fast").starts_with("expected auto, plain"));
     }
 }

@@ -1,8 +1,9 @@
-//! Ctrl-C and SIGTERM as a flag that a command looks at.
+//! Ctrl-C and SIGTERM as a flag that a command looks at, or waits for.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -26,7 +27,21 @@ impl Interrupt {
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Ends soon after one of the signals has come. Nothing is lost when it is dropped.
+    pub async fn wait(&self) {
+        while !self.is_set() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
 }
+
+/// A command that ended because somebody wanted it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+const LOOK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,5 @@
-//! What the command `nyala` is made of: conditions as text, rows from CSV files, values as text, tables for terminals.
+//! What the command `nyala` is made of: conditions as text, rows from CSV files, values as text, tables for
+//! terminals.
 //!
 //! ```
 //! use schema::{Column, DataType, Schema};
@@ -13,10 +14,14 @@
 //! What it is not: a library for users; that is the crate `client`.
 #![forbid(unsafe_code)]
 
+pub mod alteration;
 pub mod condition;
 pub mod definition;
 pub mod interrupt;
+pub mod range;
+pub mod reader;
 pub mod report;
 pub mod rows;
+pub mod run_file;
 pub mod servers;
 pub mod text;

@@ -9,11 +9,13 @@ macro_rules! say {
     }};
 }
 
+mod bench;
 mod cluster;
 mod table;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use cli::interrupt::{Interrupt, Interrupted};
 use client::Client;
 
 /// Clusters and tables, of Nyala and of Apache Kudu.
@@ -26,12 +28,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a cluster, or look at one.
+    /// Start a cluster, stop one, or look at one.
     #[command(subcommand)]
     Cluster(cluster::Cluster),
-    /// List, make, fill and read tables.
+    /// List, make, change, fill and read tables.
     #[command(subcommand)]
     Table(table::Table),
+    Bench(bench::Bench),
 }
 
 /// Which cluster, and how to print.
@@ -58,7 +61,8 @@ fn main() -> std::process::ExitCode {
         Err(error) if is_closed_pipe(&error) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("nyala: {error:#}");
-            std::process::ExitCode::FAILURE
+            let interrupted = error.is::<Interrupted>();
+            if interrupted { INTERRUPTED.into() } else { std::process::ExitCode::FAILURE }
         }
     }
 }
@@ -67,9 +71,16 @@ fn run(arguments: Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match arguments.command {
         Command::Cluster(command) => command.run(&runtime),
-        Command::Table(command) => runtime.block_on(command.run()),
+        Command::Table(command) => {
+            let interrupt = Interrupt::install()?;
+            runtime.block_on(command.run(&interrupt))
+        }
+        Command::Bench(command) => command.run(&runtime),
     }
 }
+
+/// What shells say of a program that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let is = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;

@@ -1,6 +1,6 @@
 //! What the commands print: tables, numbers, progress.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 /// A table of text cells; columns whose every cell begins with a digit are set to the right.
 pub fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
@@ -39,13 +39,16 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// A progress bar over `total` rows; it draws nothing when standard error is no terminal.
+/// A progress bar over `total` rows; it draws nothing when standard error is no terminal, and leaves nothing there when dropped.
 pub fn progress(total: u64, what: &str) -> ProgressBar {
     let style =
         ProgressStyle::with_template("{msg} [{bar:40}] {human_pos}/{human_len} rows, {per_sec}, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
-    ProgressBar::new(total).with_style(style).with_message(what.to_owned())
+    ProgressBar::new(total)
+        .with_style(style)
+        .with_message(what.to_owned())
+        .with_finish(ProgressFinish::AndClear)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `nyala table create`.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
+use cli::range;
 use serde_json::json;
 
 use crate::Target;
@@ -9,7 +10,7 @@ use crate::Target;
 #[derive(clap::Args)]
 pub(crate) struct Create {
     table: String,
-    /// Columns as `name type [null]`, with commas between.
+    /// Columns as `name type [null] [default VALUE] [comment TEXT] ..`, with commas between.
     #[arg(long)]
     columns: String,
     /// The primary key's columns, in order.
@@ -18,6 +19,12 @@ pub(crate) struct Create {
     /// Hash partitions, as COLUMN[+COLUMN..]:BUCKETS; may be given several times.
     #[arg(long)]
     hash: Vec<String>,
+    /// Columns of the key whose values part the rows into ranges; the whole key if not given.
+    #[arg(long, value_delimiter = ',')]
+    range_columns: Vec<String>,
+    /// A range, as `[LOWER, UPPER)`, with `hash COLUMN:BUCKETS` behind it if it is to have its own; may be given several times.
+    #[arg(long, value_name = "RANGE")]
+    range: Vec<String>,
     /// Replicas of each tablet.
     #[arg(long, default_value_t = 1)]
     replicas: u32,
@@ -33,10 +40,19 @@ impl Create {
         let schema = cli::definition::parse(&self.columns, &self.key)?;
         let client = self.target.connect().await?;
         let mut table =
-            client.create_table(&self.table, schema).replicas(self.replicas).comment(&self.comment);
-        for hash in &self.hash {
-            let (columns, buckets) = hash_partition(hash)?;
-            table = table.hash_partition(&columns, buckets);
+            client.create_table(&self.table, schema.clone()).replicas(self.replicas).comment(&self.comment);
+        for text in &self.hash {
+            let (columns, buckets) = range::parse_hash(text).with_context(|| format!("--hash {text:?}"))?;
+            table = table.hash_partition(&names(&columns), buckets);
+        }
+        let columns = if self.range_columns.is_empty() { &self.key } else { &self.range_columns };
+        if !self.range_columns.is_empty() {
+            table = table.range_columns(&names(columns));
+        }
+        let places: Vec<usize> = columns.iter().filter_map(|name| schema.index_of(name)).collect();
+        for text in &self.range {
+            let range = range::parse(text, &schema, &places).with_context(|| format!("--range {text:?}"))?;
+            table = table.range(range);
         }
         let table = table.create().await?;
         if self.target.json {
@@ -48,22 +64,6 @@ impl Create {
     }
 }
 
-fn hash_partition(text: &str) -> Result<(Vec<&str>, u32)> {
-    let parsed = text.rsplit_once(':').and_then(|(columns, buckets)| Some((columns, buckets.parse().ok()?)));
-    let (columns, buckets) =
-        parsed.ok_or_else(|| anyhow!("--hash {text:?}: expected COLUMN[+COLUMN..]:BUCKETS, as id:4"))?;
-    Ok((columns.split('+').collect(), buckets))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hash_partitions_have_columns_and_a_number() {
-        assert_eq!(hash_partition("a+b:4").unwrap(), (vec!["a", "b"], 4));
-        for wrong in ["a", "a:", "a:x", ""] {
-            assert!(hash_partition(wrong).unwrap_err().to_string().contains("--hash"), "{wrong}");
-        }
-    }
+fn names(columns: &[String]) -> Vec<&str> {
+    columns.iter().map(String::as_str).collect()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
+use cli::interrupt::{Interrupt, Interrupted};
 use cli::report;
 use cli::rows::{BadRow, BadRows, CsvTable, Reason};
 use client::{Client, FlushMode, Operation, Table};
@@ -34,7 +35,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(super) async fn run(self) -> Result<()> {
+    pub(super) async fn run(self, interrupt: &Interrupt) -> Result<()> {
         let client = self.target.connect().await?;
         let (table, csv) = self.prepare(&client).await?;
         let places = places(&table, &csv)?;
@@ -44,6 +45,9 @@ impl Load {
         let bar = report::progress(csv.rows(), "loading");
         let mut sent = 0_u64;
         for row in csv.read()? {
+            if interrupt.is_set() {
+                break;
+            }
             bar.inc(1);
             let row = match row {
                 Ok(row) => row,
@@ -88,6 +92,9 @@ impl Load {
                     say!("  {row}");
                 }
             }
+        }
+        if interrupt.is_set() {
+            return Err(Interrupted.into());
         }
         ensure!(bad.count() == 0, "{} rows were left out", report::thousands(bad.count()));
         Ok(())

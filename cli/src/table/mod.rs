@@ -1,5 +1,6 @@
 //! `nyala table`.
 
+mod alter;
 mod create;
 mod describe;
 mod export;
@@ -8,6 +9,7 @@ mod scan;
 
 use anyhow::Result;
 use clap::Subcommand;
+use cli::interrupt::{Interrupt, Interrupted};
 use cli::report;
 use serde_json::json;
 
@@ -30,6 +32,8 @@ pub(crate) enum Table {
     },
     /// Make a table.
     Create(create::Create),
+    /// Change columns, ranges, names and properties of a table.
+    Alter(alter::Alter),
     /// Delete a table and all its rows.
     Delete {
         table: String,
@@ -45,11 +49,22 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) async fn run(self) -> Result<()> {
+    pub(crate) async fn run(self, interrupt: &Interrupt) -> Result<()> {
+        // A load tells what it has done so far.
+        let tells = matches!(self, Table::Load(_));
+        tokio::select! {
+            biased;
+            done = self.finish(interrupt) => done,
+            () = interrupt.wait(), if !tells => Err(Interrupted.into()),
+        }
+    }
+
+    async fn finish(self, interrupt: &Interrupt) -> Result<()> {
         match self {
             Table::List { filter, target } => list(&filter.unwrap_or_default(), &target).await,
             Table::Describe { table, target } => describe::run(&table, &target).await,
             Table::Create(create) => create.run().await,
+            Table::Alter(alter) => alter.run().await,
             Table::Delete { table, target } => {
                 target.connect().await?.delete_table(&table).await?;
                 if target.json {
@@ -58,7 +73,7 @@ impl Table {
                 Ok(())
             }
             Table::Scan(scan) => scan.run().await,
-            Table::Load(load) => load.run().await,
+            Table::Load(load) => load.run(interrupt).await,
             Table::Export(export) => export.run().await,
         }
     }
