@@ -60,7 +60,7 @@ fn main() -> std::process::ExitCode {
         // Who reads has seen enough: `nyala table scan t | head`.
         Err(error) if is_closed_pipe(&error) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("nyala: {error:#}");
+            eprintln!("nyala: {}", whole(&error));
             let interrupted = error.is::<Interrupted>();
             if interrupted { INTERRUPTED.into() } else { std::process::ExitCode::FAILURE }
         }
@@ -82,6 +82,15 @@ fn run(arguments: Arguments) -> Result<()> {
 /// What shells say of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
+/// The error and its causes, each once: many say themselves what caused them.
+fn whole(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => text,
+        said => format!("{said}: {cause}"),
+    })
+}
+
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let is = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| {
@@ -90,4 +99,19 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
                 .downcast_ref::<csv::Error>()
                 .is_some_and(|error| matches!(error.kind(), csv::ErrorKind::Io(error) if is(error)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn each_cause_is_told_once() {
+        let error = anyhow::Error::msg("no such disk").context("cannot open a: no such disk").context("loading");
+        assert_eq!(whole(&error), "loading: cannot open a: no such disk");
+        let plain = Err::<(), _>(std::io::Error::other("full")).context("a.csv").unwrap_err();
+        assert_eq!(whole(&plain), "a.csv: full");
+    }
 }

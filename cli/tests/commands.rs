@@ -195,6 +195,7 @@ fn a_table_changes_in_several_steps_at_once_or_not_at_all() {
         let ended = cluster.run(&[&["table", "alter", "sold"], steps].concat());
         assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{steps:?}");
         assert!(ended.err.contains(said) && ended.err.lines().count() == 1, "{}", ended.err);
+        assert_eq!(ended.err.matches(said).count(), 1, "once: {}", ended.err);
     }
     let after = cluster.json(&["table", "describe", "sold"]);
     assert_eq!(after[0]["columns"], before[0]["columns"], "a refused alteration leaves nothing behind");

@@ -23,7 +23,7 @@ impl Alter {
         let client = self.target.connect().await?;
         let table = client.open_table(&self.table).await?;
         let mut steps = Steps::new(table.schema(), table.partition_schema());
-        let mut alterer = client.alter_table_by_id(table.id());
+        let mut alterer = client.alter_table(&self.table);
         for text in &self.steps {
             let step = steps.parse(text).with_context(|| format!("step {text:?}"))?;
             alterer = step.apply(alterer);
