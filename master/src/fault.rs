@@ -145,6 +145,9 @@ pub(crate) enum Fault {
     /// The servers are told not to mind limits of tables.
     #[error("altering table limit is not supported because --enable_table_write_limit is not enabled")]
     NoTableLimits,
+    /// Limits are set by a request of their own.
+    #[error("altering table limit cannot be combined with other alterations")]
+    TableLimitsAlone,
     /// -1 is no limit.
     #[error("the limit of a table must be -1 or greater, not {0}")]
     TableLimit(i64),
@@ -406,6 +409,7 @@ impl Fault {
             | F::NoIdNamed => (Code::UnknownError, ErrorCode::InvalidArgument),
             F::RangeExists(_) | F::RangeAddedTwice(_) => (Code::UnknownError, ErrorCode::AlreadyPresent),
             F::NoTableLimits => (Code::UnknownError, ErrorCode::NotSupported),
+            F::TableLimitsAlone => (Code::UnknownError, ErrorCode::ConfigurationError),
             F::SoftDeleted { .. } | F::SoftDeletedTwice { .. } => {
                 (Code::TableSoftDeleted, ErrorCode::InvalidArgument)
             }

@@ -85,7 +85,7 @@ impl MasterOptions {
             table_comment_length: flags.count("max_table_comment_length"),
             column_comment_length: flags.count("max_column_comment_length"),
             columns: flags.count("max_num_columns"),
-            table_write_limit: flags.bool("enable_table_write_limit"),
+            table_write_limit: flags.bool(TABLE_WRITE_LIMIT),
             default_replicas: int("default_num_replicas"),
             min_replicas: int("min_num_replicas"),
             max_replicas: int("max_num_replicas"),
@@ -103,6 +103,13 @@ impl MasterOptions {
             limits,
             flags: flags.clone(),
         })
+    }
+}
+
+impl MasterOptions {
+    /// The limits with what SetFlag has changed of them.
+    pub(crate) fn limits_now(&self) -> Limits {
+        Limits { table_write_limit: self.flags.bool(TABLE_WRITE_LIMIT), ..self.limits.clone() }
     }
 }
 
@@ -127,6 +134,7 @@ impl Default for Limits {
 }
 
 const DEFAULT_PORT: u16 = 7051;
+const TABLE_WRITE_LIMIT: &str = "enable_table_write_limit";
 
 /// Flags that switch off a feature of MasterService.
 const FEATURE_FLAGS: &[(&str, u32)] = &[
@@ -143,7 +151,7 @@ const MASTER_FLAGS: &[(&str, &str)] = &[
     ("max_column_comment_length", "bytes of a column's comment"),
     ("max_identifier_length", "bytes of the name of a table or column"),
     ("max_num_columns", "columns of a table"),
-    ("enable_table_write_limit", "take limits of tables' rows and bytes, which their statistics tell"),
+    (TABLE_WRITE_LIMIT, "take limits of tables' rows and bytes, which their statistics tell"),
     ("default_num_replicas", "replicas of a table whose creator does not say"),
     ("min_num_replicas", "fewest replicas of a table"),
     ("max_num_replicas", "most replicas of a table"),

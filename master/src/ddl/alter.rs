@@ -132,6 +132,14 @@ fn describe(about: &mut Definition, request: &AlterTableRequestPb, limits: &Limi
         if !limits.table_write_limit {
             return Err(Fault::NoTableLimits);
         }
+        // A comment may go with them.
+        let others = !request.alter_schema_steps.is_empty()
+            || request.new_table_name.is_some()
+            || request.new_table_owner.is_some()
+            || !request.new_extra_configs.is_empty();
+        if others {
+            return Err(Fault::TableLimitsAlone);
+        }
         let known = |limit: i64| if limit < NO_LIMIT { Err(Fault::TableLimit(limit)) } else { Ok(limit) };
         if let Some(limit) = request.disk_size_limit {
             about.disk_size_limit = Some(known(limit)?).filter(|limit| *limit != NO_LIMIT);

@@ -15,13 +15,13 @@ use crate::fault::Fault;
 /// Answers when the change is safe; tablets hear of it afterwards.
 pub(super) fn alter(context: &Arc<Context>, call: Call<m::AlterTable>) {
     let request = call.request();
-    let (mut table_id, limits) = (None, &context.options.limits);
+    let (mut table_id, limits) = (None, context.options.limits_now());
     let altered = {
         let mut catalog = context.catalog.lock();
         let id = catalog.tables().find(&request.table).map(|table| table.id.clone());
         id.and_then(|id| {
             table_id = Some(Bytes::copy_from_slice(id.as_bytes()));
-            apply(&mut catalog, &id, request, limits)
+            apply(&mut catalog, &id, request, &limits)
         })
     };
     context.driver.wake();

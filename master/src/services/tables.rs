@@ -135,6 +135,9 @@ pub(super) fn schema(context: &Arc<Context>, call: Call<m::GetTableSchema>) {
 
 pub(super) fn statistics(context: &Arc<Context>, call: Call<m::GetTableStatistics>) {
     let signed = |count: u64| Some(i64::try_from(count).unwrap_or(i64::MAX));
+    // Where limits are not minded they are not told; where they are, -1 is none.
+    let minded = context.options.limits_now().table_write_limit;
+    let told = |limit: Option<i64>| minded.then(|| limit.unwrap_or(-1));
     read(
         context,
         call,
@@ -144,8 +147,8 @@ pub(super) fn statistics(context: &Arc<Context>, call: Call<m::GetTableStatistic
             GetTableStatisticsResponsePb {
                 on_disk_size: signed(stats.on_disk_size),
                 live_row_count: signed(stats.live_row_count),
-                disk_size_limit: table.about.disk_size_limit,
-                row_count_limit: table.about.row_count_limit,
+                disk_size_limit: told(table.about.disk_size_limit),
+                row_count_limit: told(table.about.row_count_limit),
                 error: None,
             }
         },
