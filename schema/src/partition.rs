@@ -9,7 +9,8 @@ pub use self::{
     create::create_partitions,
     hash::{hash_bucket, murmur2_64a},
     prune::{KeyRange, prune},
-    range::{RangeBound, RangeSpec, decode_range_key, describe_range},
+    range::{RangeBound, RangeSpec, decode_range_key},
+    text::{describe_bounds, describe_range},
 };
 use crate::{Cell, ColumnId, DataType, Schema, key::encode_component};
 
@@ -17,6 +18,7 @@ mod create;
 mod hash;
 mod prune;
 mod range;
+mod text;
 
 /// Hashes some key columns into buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]

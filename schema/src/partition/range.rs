@@ -11,7 +11,7 @@
 
 use super::{PartitionError, PartitionSchema, name, resolve};
 use crate::{
-    Cell, Column, ColumnId, DataType, OpKind, PartialRow, Schema, Value, bounds,
+    Cell, Column, ColumnId, DataType, OpKind, PartialRow, Schema, bounds,
     key::{decode_component, encode_component},
     row_ops::Decoder,
 };
@@ -160,42 +160,6 @@ pub fn decode_range_key(
             .ok_or(PartitionError::RangeKey)?;
     }
     if rest.is_empty() { Ok(row) } else { Err(PartitionError::RangeKey) }
-}
-
-/// A range as people read it, e.g. `10 <= VALUES < 20`, `VALUES < "m"`, `VALUE = 5` or `UNBOUNDED`; several columns stand
-/// in parentheses. The bounds are encoded range keys `[lower, upper)`, empty where unbounded.
-pub fn describe_range(
-    schema: &Schema,
-    columns: &[ColumnId],
-    lower: &[u8],
-    upper: &[u8],
-) -> Result<String, PartitionError> {
-    let sources = resolve(columns, schema)?;
-    let text = |row: &PartialRow| {
-        let cell = |index: usize, data_type| {
-            row.value(index).or_else(|| Value::from_raw(data_type, &minimum(data_type)))
-        };
-        let values = sources.iter().filter_map(|source| cell(source.index, source.data_type));
-        let values: Vec<_> = values.map(|value| value.to_string()).collect();
-        if sources.len() == 1 { values.concat() } else { format!("({})", values.join(", ")) }
-    };
-    let (low, high) = (decode_range_key(schema, columns, lower)?, decode_range_key(schema, columns, upper)?);
-    Ok(match (lower.is_empty(), upper.is_empty()) {
-        (true, true) => "UNBOUNDED".to_owned(),
-        (true, false) => format!("VALUES < {}", text(&high)),
-        (false, true) => format!("{} <= VALUES", text(&low)),
-        (false, false) => {
-            let wanted: Vec<_> =
-                sources.iter().filter_map(|source| schema.columns().get(source.index)).collect();
-            let mut cells: Vec<_> =
-                sources.iter().map(|source| low.cell(source.index).value().map(<[u8]>::to_vec)).collect();
-            let next = step_up(&wanted, &mut cells).then(|| encode_end(&wanted, cells, false));
-            match next {
-                Some(End::At(key)) if key == upper => format!("VALUE = {}", text(&low)),
-                _ => format!("{} <= VALUES < {}", text(&low), text(&high)),
-            }
-        }
-    })
 }
 
 pub(super) enum End {
