@@ -30,8 +30,17 @@ impl BlockBloomFilter {
 
     /// An empty filter to insert into, of 2^`log_space_bytes` bytes (6 to 30; others are clamped).
     pub fn builder(log_space_bytes: u32, hash_seed: u32) -> BlockBloomFilterBuilder {
-        let log_space_bytes = log_space_bytes.clamp(LEAST_LOG_SPACE, 30);
+        let log_space_bytes = log_space_bytes.clamp(LEAST_LOG_SPACE, MOST_LOG_SPACE);
         BlockBloomFilterBuilder { data: vec![0; 1 << log_space_bytes], log_space_bytes, hash_seed }
+    }
+
+    /// The binary logarithm of the bytes that hold `values` different cells, so that about the share `false_positives`
+    /// (above 0, below 1) of the cells that were not inserted is let through; within what [`builder`](Self::builder) takes.
+    pub fn log_space_for(values: usize, false_positives: f64) -> u32 {
+        let wanted = if false_positives > 0.0 { false_positives.min(0.999) } else { LEAST_FALSE_POSITIVES };
+        let bits_each = -(BITS_A_CELL / (1.0 - wanted.powf(1.0 / BITS_A_CELL)).ln());
+        let bytes = (values as f64 * bits_each / 8.0).max(1.0);
+        (bytes.log2().ceil() as u32).clamp(LEAST_LOG_SPACE, MOST_LOG_SPACE)
     }
 
     /// Base 2 logarithm of the size in bytes.
@@ -166,7 +175,42 @@ impl BloomError {
 const BUCKET: usize = 32;
 /// Two buckets are the least.
 const LEAST_LOG_SPACE: u32 = 6;
+const MOST_LOG_SPACE: u32 = 30;
+const LEAST_FALSE_POSITIVES: f64 = 1e-9;
+/// How many bits a cell sets.
+const BITS_A_CELL: f64 = SALTS.len() as f64;
 const FAST_HASH: u64 = 0x8803_55f2_1e6d_1965;
 const EMPTY: u32 = 0x7dca_7eee;
 const SALTS: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_of_the_size_for_its_cells_lets_about_the_wanted_share_through() {
+        for (cells, wanted) in [(100u64, 0.1), (5000, 0.01), (20_000, 0.001)] {
+            let log_space = BlockBloomFilter::log_space_for(cells as usize, wanted);
+            let mut filter = BlockBloomFilter::builder(log_space, 0);
+            (0..cells).for_each(|cell| filter.insert(&cell.to_le_bytes()));
+            let filter = filter.build();
+            assert!((0..cells).all(|cell| filter.may_contain(&cell.to_le_bytes())));
+            let others = 100_000u64;
+            let passed =
+                (cells..cells + others).filter(|cell| filter.may_contain(&cell.to_le_bytes())).count();
+            // Filters of blocks let a few more through than the formula says; sizes are powers of two.
+            assert!(passed as f64 / (others as f64) < wanted * 2.0, "{passed} of {others} for {wanted}");
+            assert!(passed > 0 || wanted < 0.01, "larger than it need be for {wanted}");
+        }
+    }
+
+    #[test]
+    fn sizes_stay_within_what_a_filter_can_have() {
+        assert_eq!(BlockBloomFilter::log_space_for(0, 0.01), LEAST_LOG_SPACE);
+        assert_eq!(BlockBloomFilter::log_space_for(usize::MAX, 0.0), MOST_LOG_SPACE);
+        assert_eq!(BlockBloomFilter::log_space_for(1, f64::NAN), LEAST_LOG_SPACE);
+        // An empty filter matches nothing.
+        assert!(!BlockBloomFilter::builder(0, 0).build().may_contain(b"a"));
+    }
+}
