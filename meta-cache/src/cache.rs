@@ -10,10 +10,11 @@ use arc_swap::ArcSwap;
 use net_addr::LocalAddresses;
 use parking_lot::Mutex;
 
-use crate::lookup::{self, Answer, AnswerError, Asking, Known, Lookup, Reach};
+use crate::lookup::{self, Answer, AnswerError, Asking, Known, Lookup, Reach, TabletAnswer};
 use crate::pick::{self, Selection};
+use crate::range_map::Span;
 use crate::replica::Replica;
-use crate::server::{Contact, Endpoint, Server};
+use crate::server::{Contact, Endpoint, Server, ServerAnswer};
 use crate::stats::Stats;
 use crate::table::Table;
 use crate::tablet::Tablet;
@@ -106,24 +107,11 @@ impl MetaCache {
     /// # Errors
     /// [`AnswerError`] when the answer contradicts itself; the cache is unchanged then, and the waiting are woken too.
     pub fn insert(&self, asking: Asking, answer: Answer, now: Instant) -> Result<Known, AnswerError> {
-        lookup::check_order(asking.request(), &answer.tablets)?;
-        let servers = self.take_in_servers(&answer);
+        lookup::check_order(&asking.request().table_id, &answer.tablets)?;
+        let servers = self.take_in_servers(&answer.servers, News::Fresh);
         let expiry = Expiry::after(now, answer.ttl);
-        let mut tablets = Vec::with_capacity(answer.tablets.len());
-        for tablet in answer.tablets {
-            let mut replicas = Vec::with_capacity(tablet.replicas.len());
-            for replica in &tablet.replicas {
-                let server = servers.get(replica.server).ok_or_else(|| AnswerError::UnknownServer {
-                    tablet_id: tablet.id.clone(),
-                    index: replica.server,
-                    servers: servers.len(),
-                })?;
-                if let Some(server) = server {
-                    replicas.push(Replica::new(server.clone(), replica.role));
-                }
-            }
-            tablets.push(Arc::new(Tablet::new(tablet.id, tablet.start, tablet.end, replicas, expiry)));
-        }
+        let tablets = answer.tablets.into_iter().map(|tablet| read_tablet(tablet, &servers, expiry));
+        let tablets = tablets.collect::<Result<Vec<_>, _>>()?;
         self.stats.answers.add(1);
         self.stats.tablets.add(tablets.len() as u64);
         let gap_expiry = Expiry::after(now, answer.ttl.min(self.options.max_gap_ttl));
@@ -132,6 +120,23 @@ impl MetaCache {
         asking.table().take_in(spans);
         asking.answered();
         Ok(known)
+    }
+
+    /// Takes in where tablets are from somebody else who knew it a while ago (a scan token). What this cache knows itself
+    /// stays: keys that it knows anything of, and the addresses of servers that it has met.
+    ///
+    /// # Errors
+    /// [`AnswerError`] when it contradicts itself; the cache is unchanged then.
+    pub fn insert_hint(&self, table_id: &str, hint: Answer, now: Instant) -> Result<(), AnswerError> {
+        lookup::check_order(table_id, &hint.tablets)?;
+        let servers = self.take_in_servers(&hint.servers, News::Hint);
+        let expiry = Expiry::after(now, hint.ttl);
+        let tablets = hint.tablets.into_iter().map(|tablet| read_tablet(tablet, &servers, expiry));
+        let table = self.table(table_id);
+        for tablet in tablets.collect::<Result<Vec<_>, _>>()? {
+            table.take_in_unknown(Span::Tablet(tablet), now);
+        }
+        Ok(())
     }
 
     /// Chooses a replica's server; `avoid` holds uuids. `None`: no replica is left, so [`invalidate`](Self::invalidate)
@@ -226,18 +231,48 @@ impl MetaCache {
     }
 
     /// `None` in the place of a server without an address.
-    fn take_in_servers(&self, answer: &Answer) -> Vec<Option<Arc<Server>>> {
+    fn take_in_servers(&self, servers: &[ServerAnswer], news: News) -> Vec<Option<Arc<Server>>> {
         let mut known = self.servers.lock();
-        let take_in = |server: &crate::server::ServerAnswer| {
+        let take_in = |server: &ServerAnswer| {
             let contact = Contact::from_answer(server, &*self.options.is_local_host, &self.stats)?;
             if let Some(old) = known.get(&server.uuid) {
-                old.update(contact);
+                if news == News::Fresh {
+                    old.update(contact);
+                }
                 return Some(old.clone());
             }
             let new = Arc::new(Server::new(&server.uuid, contact));
             known.insert(server.uuid.clone(), new.clone());
             Some(new)
         };
-        answer.servers.iter().map(take_in).collect()
+        servers.iter().map(take_in).collect()
     }
+}
+
+/// How much to believe what is said about a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// By the master, now.
+    Fresh,
+    /// By somebody, once.
+    Hint,
+}
+
+fn read_tablet(
+    tablet: TabletAnswer,
+    servers: &[Option<Arc<Server>>],
+    expiry: Expiry,
+) -> Result<Arc<Tablet>, AnswerError> {
+    let mut replicas = Vec::with_capacity(tablet.replicas.len());
+    for replica in &tablet.replicas {
+        let server = servers.get(replica.server).ok_or_else(|| AnswerError::UnknownServer {
+            tablet_id: tablet.id.clone(),
+            index: replica.server,
+            servers: servers.len(),
+        })?;
+        if let Some(server) = server {
+            replicas.push(Replica::new(server.clone(), replica.role));
+        }
+    }
+    Ok(Arc::new(Tablet::new(tablet.id, tablet.start, tablet.end, replicas, expiry)))
 }

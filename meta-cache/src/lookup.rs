@@ -238,14 +238,14 @@ impl Signal {
 }
 
 /// Checks the order of an answer's tablets, and that each has room between its bounds.
-pub(crate) fn check_order(request: &Request, tablets: &[TabletAnswer]) -> Result<(), AnswerError> {
+pub(crate) fn check_order(table_id: &str, tablets: &[TabletAnswer]) -> Result<(), AnswerError> {
     let mut previous: Option<&TabletAnswer> = None;
     for tablet in tablets {
         let room = tablet.end.is_empty() || tablet.start < tablet.end;
         let behind = previous.is_none_or(|previous| !previous.end.is_empty() && previous.end <= tablet.start);
         if !room || !behind {
             return Err(AnswerError::OutOfOrder {
-                table_id: request.table_id.clone(),
+                table_id: table_id.to_owned(),
                 tablet_id: tablet.id.clone(),
             });
         }

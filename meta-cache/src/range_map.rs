@@ -65,6 +65,12 @@ impl RangeMap {
         !upto.iter().rev().take_while(|span| is_before_end(from, span.end())).any(|span| span.is_live(now))
     }
 
+    /// Whether anything in `[start, end)` may be believed.
+    pub(crate) fn knows_some(&self, start: &[u8], end: &[u8], now: Instant) -> bool {
+        let overlaps = |span: &&Span| is_before_end(span.start(), end) && is_before_end(start, span.end());
+        self.spans.iter().filter(overlaps).any(|span| span.is_live(now))
+    }
+
     /// This map with `fresh` in it. `fresh` is sorted and without holes. An old tablet that overlaps it is gone as a whole
     /// (tablets never change their bounds), an old gap keeps what lies outside.
     pub(crate) fn with(&self, fresh: Vec<Span>) -> RangeMap {

@@ -67,6 +67,15 @@ impl Table {
         self.ranges.store(Arc::new(new));
     }
 
+    /// As [`take_in`](Self::take_in), unless some of the span's keys are known already.
+    pub(crate) fn take_in_unknown(&self, span: Span, now: Instant) {
+        let _writers = self.pending.lock();
+        let ranges = self.ranges.load();
+        if !ranges.knows_some(span.start(), span.end(), now) {
+            self.ranges.store(Arc::new(ranges.with(vec![span])));
+        }
+    }
+
     pub(crate) fn forget_pending(&self, signal: &Arc<Signal>) {
         self.pending.lock().retain(|pending| !Arc::ptr_eq(&pending.signal, signal));
     }

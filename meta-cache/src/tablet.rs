@@ -1,7 +1,7 @@
 //! One tablet: its range of partition keys and its replicas.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::replica::{Replica, Role};
 use crate::ttl::Expiry;
@@ -48,6 +48,11 @@ impl Tablet {
     /// End of the partition keys, exclusive; empty = without end.
     pub fn end(&self) -> &[u8] {
         &self.end
+    }
+
+    /// For how long it may still be believed, unless it turns out wrong.
+    pub fn time_left(&self, now: Instant) -> Duration {
+        self.expiry.left(now)
     }
 
     /// Its replicas in the master's order.

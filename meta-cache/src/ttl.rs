@@ -16,6 +16,10 @@ impl Expiry {
     pub(crate) fn is_over(self, now: Instant) -> bool {
         now >= self.0
     }
+
+    pub(crate) fn left(self, now: Instant) -> Duration {
+        self.0.saturating_duration_since(now)
+    }
 }
 
 /// A master that says "for ever" still gets asked once a day.
