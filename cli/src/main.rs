@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn each_cause_is_told_once() {
-        let error = anyhow::Error::msg("no such disk").context("cannot open a: no such disk").context("loading");
+        let error =
+            anyhow::Error::msg("no such disk").context("cannot open a: no such disk").context("loading");
         assert_eq!(whole(&error), "loading: cannot open a: no such disk");
         let plain = Err::<(), _>(std::io::Error::other("full")).context("a.csv").unwrap_err();
         assert_eq!(whole(&plain), "a.csv: full");

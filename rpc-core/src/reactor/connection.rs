@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 use super::in_flight::{Asker, Question};
 use super::mailbox::Mailbox;
 use super::sys::{self, Stream};
-use super::turn::{self, Answers, Turn};
+use super::turn::{self, Turn};
 use super::{ConnectionStats, ReactorState};
 use crate::call::{
     Answer, ConnectionInfo, InboundCall, InboundHandler, Request, Responder, ResponseSink, SmallCall,
@@ -121,7 +121,7 @@ pub(crate) struct Connection {
     machine: ServerConnection,
     transport: Transport,
     buffer: BytesMut,
-    answers: Answers,
+    answers: Vec<(i32, Answer)>,
     timer: Option<Pin<Box<Sleep>>>,
     armed: Option<Instant>,
     /// Set when a shutdown began.
@@ -161,7 +161,7 @@ impl Connection {
             shared,
             reactor,
             buffer: BytesMut::new(),
-            answers: Answers::default(),
+            answers: Vec::new(),
             timer: None,
             armed: None,
             drain_until: None,
@@ -180,13 +180,12 @@ impl Connection {
                 Err(error) => return Poll::Ready(End::Error(error)),
             }
         }
-        self.shared.answers.take(&mut self.answers.answers);
+        self.shared.answers.take(&mut self.answers);
         let mut now = Instant::now();
         for round in 0..ROUNDS {
-            for (call_id, answer) in self.answers.answers.drain(..) {
+            for (call_id, answer) in self.answers.drain(..) {
                 self.machine.respond(call_id, &answer);
             }
-            self.machine.respond_with_frames(&mut self.answers.call_ids, &mut self.answers.frames);
             if self.armed.is_some_and(|at| at <= now) {
                 self.armed = None;
                 self.machine.handle_timeout(now);
@@ -206,7 +205,7 @@ impl Connection {
                         now = Instant::now();
                     }
                     self.dispatch(now);
-                    self.shared.answers.take(&mut self.answers.answers);
+                    self.shared.answers.take(&mut self.answers);
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(End::Error(error)),
                 Poll::Pending => {
@@ -216,7 +215,7 @@ impl Connection {
                     if self.shared.answers.rest(cx) {
                         return Poll::Pending;
                     }
-                    self.shared.answers.take(&mut self.answers.answers);
+                    self.shared.answers.take(&mut self.answers);
                 }
             }
         }
@@ -248,11 +247,9 @@ impl Connection {
     fn write(&mut self, cx: &mut Context<'_>, now: Instant) -> io::Result<()> {
         let Transport::Open(stream) = &mut self.transport else { return Ok(()) };
         while self.machine.outbound_bytes() > 0 {
-            // Empty but for the first answers from shared memory.
-            let descriptors = self.machine.descriptors().to_vec();
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = self.machine.poll_transmit(&mut slices);
-            match stream.poll_write(cx, &slices[..count], &descriptors) {
+            match stream.poll_write(cx, &slices[..count], self.machine.descriptors()) {
                 Poll::Ready(written) => self.machine.transmitted(written?, now),
                 Poll::Pending => break,
             }
@@ -279,7 +276,7 @@ impl Connection {
     }
 
     fn dispatch(&mut self, now: Instant) {
-        let turn = Turn::begin(&self.shared, std::mem::take(&mut self.answers));
+        let turn = Turn::begin(&self.shared);
         let taken = self.hand_out_small(&turn, now);
         self.buffer.advance(taken);
         self.machine.handle_input(&mut self.buffer, now);
@@ -289,7 +286,12 @@ impl Connection {
                 ServerEvent::Request(request) => self.hand_out(request, now),
             }
         }
-        self.answers = turn.end();
+        turn.end(|answers| {
+            for (call_id, answer) in answers.answers.drain(..) {
+                self.machine.respond(call_id, &answer);
+            }
+            self.machine.respond_with_frames(&mut answers.call_ids, &mut answers.frames);
+        });
     }
 
     /// Hands out the calls at the front of the read buffer for as long as they are small and the handler takes them; how

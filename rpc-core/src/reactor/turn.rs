@@ -7,8 +7,8 @@ use super::connection::Shared;
 use crate::call::Answer;
 use crate::machine::outbox::{self, UNCOPIED};
 
-/// What is collected. Its memory is kept from turn to turn.
-#[derive(Debug, Default)]
+/// What is collected. A thread keeps its memory from turn to turn.
+#[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) answers: Vec<(i32, Answer)>,
     /// Calls that `frames` answers.
@@ -16,6 +16,10 @@ pub(crate) struct Answers {
     pub(crate) frames: Vec<u8>,
     /// How much of `frames` is whole: an encoder that panics leaves half a frame.
     whole: usize,
+}
+
+impl Answers {
+    const NONE: Self = Self { answers: Vec::new(), call_ids: Vec::new(), frames: Vec::new(), whole: 0 };
 }
 
 /// While it lives, the answers of one connection that are given on this thread are collected.
@@ -28,16 +32,13 @@ struct Current {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Current> = const {
-        let answers = Answers { answers: Vec::new(), call_ids: Vec::new(), frames: Vec::new(), whole: 0 };
-        RefCell::new(Current { connection: 0, answers })
-    };
+    static CURRENT: RefCell<Current> = const { RefCell::new(Current { connection: 0, answers: Answers::NONE }) };
 }
 
 impl Turn {
-    /// Collects from now on, behind what is in `answers`.
-    pub(crate) fn begin(shared: &Shared, answers: Answers) -> Self {
-        CURRENT.with_borrow_mut(|current| *current = Current { connection: address(shared), answers });
+    /// Collects from now on.
+    pub(crate) fn begin(shared: &Shared) -> Self {
+        CURRENT.with_borrow_mut(|current| current.connection = address(shared));
         Self(())
     }
 
@@ -46,21 +47,23 @@ impl Turn {
         CURRENT.with_borrow(|current| current.answers.call_ids.last() == Some(&call_id))
     }
 
-    /// What was collected.
-    pub(crate) fn end(self) -> Answers {
-        let mut answers = CURRENT.with_borrow_mut(|current| std::mem::take(&mut current.answers));
-        answers.frames.truncate(answers.whole);
-        answers.whole = 0;
-        answers
+    /// Hands over what was collected; `take` must leave nothing.
+    pub(crate) fn end(self, take: impl FnOnce(&mut Answers)) {
+        CURRENT.with_borrow_mut(|current| {
+            current.connection = 0;
+            let Answers { frames, whole, .. } = &mut current.answers;
+            frames.truncate(std::mem::take(whole));
+            take(&mut current.answers);
+        });
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Also when a handler panics: nobody would ask for answers that are given after that.
+        // When a handler panics: nobody would ask for answers that are given after that.
         let left = CURRENT.with_borrow_mut(|current| {
-            current.connection = 0;
-            std::mem::take(&mut current.answers)
+            let panicked = std::mem::take(&mut current.connection) != 0;
+            panicked.then(|| std::mem::replace(&mut current.answers, Answers::NONE))
         });
         drop(left);
     }
