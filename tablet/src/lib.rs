@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A write is a [`schema::Ops`], as `schema`'s decoder makes it: decided op by op against a hash index of the living keys,
+//! A write is a [`schema::Ops`], as `schema`'s decoder makes it: decided op by op against an index of the living keys,
 //! then appended as new row versions at one timestamp. Updates and deletes end the version they find. A snapshot at T
 //! shows what was written before T and not ended before T; once it was read, no later write gets a timestamp below T.
 //!
