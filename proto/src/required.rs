@@ -86,7 +86,10 @@ impl std::error::Error for MissingFields {}
 /// # Errors
 /// [`MissingFields`] with all of them, or about the first hundred if there are more.
 pub fn check(table: &MessageTable, message: &[u8]) -> Result<(), MissingFields> {
-    if table.fields.is_empty() || !matches!(is_complete(table, message, DEPTH), Ok(false)) {
+    let nothing_missing = table.fields.is_empty()
+        || is_plainly_complete(table, message)
+        || !matches!(is_complete(table, message, DEPTH), Ok(false));
+    if nothing_missing {
         return Ok(());
     }
     let mut paths = Vec::new();
@@ -94,6 +97,47 @@ pub fn check(table: &MessageTable, message: &[u8]) -> Result<(), MissingFields> 
         Ok(()) if !paths.is_empty() => Err(MissingFields { paths }),
         _ => Ok(()),
     }
+}
+
+/// Whether a message has all required fields, if that is easily seen: its tags and lengths are of one byte each, and no field
+/// that it has leads to others. Most small messages are like that.
+fn is_plainly_complete(table: &MessageTable, message: &[u8]) -> bool {
+    let mut seen = 0_u128;
+    let mut rest = message;
+    while let Some((tag, behind)) = rest.split_first() {
+        let behind = match tag & 7 {
+            0 => behind
+                .iter()
+                .take(9)
+                .position(|byte| *byte < 0x80)
+                .and_then(|last| behind.get(last..)?.get(1..)),
+            1 => behind.get(8..),
+            2 => behind
+                .split_first()
+                .and_then(|(len, content)| content.get(usize::from(*len)..).filter(|_| *len < 0x80)),
+            5 => behind.get(4..),
+            _ => None,
+        };
+        let (8..=0x7f, Some(behind)) = (*tag, behind) else { return false };
+        seen |= 1_u128.checked_shl(u32::from(*tag)).unwrap_or(0);
+        rest = behind;
+    }
+    let has = |number: u32, wire_type: u32| {
+        let tag = number.checked_mul(8).and_then(|tag| tag.checked_add(wire_type));
+        tag.and_then(|tag| seen.checked_shr(tag)).is_some_and(|seen| seen & 1 == 1)
+    };
+    table.fields.iter().all(|rule| {
+        let wire_type = match rule.kind {
+            Kind::Varint => 0,
+            Kind::Fixed64 => 1,
+            Kind::Fixed32 => 5,
+            Kind::Bytes => 2,
+            // Not all values of an enum count; groups have been left to the close look.
+            Kind::Enum(_) | Kind::Group(_) => return !rule.required,
+            Kind::Message(_) => return !rule.required && !has(rule.number, 2),
+        };
+        !rule.required || has(rule.number, wire_type)
+    })
 }
 
 /// Whether each message in `message`, taken by itself, has all required fields. Merging occurrences of a singular

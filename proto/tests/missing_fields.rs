@@ -253,3 +253,37 @@ proptest! {
         prop_assert_eq!(missing(&NODE, &[bytes(&a), bytes(&b)].concat()), expected.join(", "));
     }
 }
+
+proptest! {
+    /// An unknown field with a long number has the whole message looked at closely.
+    #[test]
+    fn small_messages_are_judged_as_others_are(
+        fields in proptest::collection::vec((1_u8..16, 0_u8..6, proptest::collection::vec(any::<u8>(), 0..5)), 0..6),
+        cut in 0_usize..3,
+    ) {
+        let mut bytes = Vec::new();
+        for (number, wire_type, content) in &fields {
+            bytes.push(number << 3 | wire_type);
+            match wire_type {
+                0 => bytes.extend(content.iter().map(|byte| byte | 0x80).chain([1])),
+                1 => bytes.extend([7; 8]),
+                2 => bytes.extend([content.len() as u8].iter().chain(content)),
+                5 => bytes.extend([7; 4]),
+                _ => {}
+            }
+        }
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        let closely = [&[0xf8, 0x3f, 0x01], &bytes[..]].concat();
+        for table in [
+            master_service::GetTableLocations::REQUEST,
+            master_service::CreateTable::REQUEST,
+            master_service::TSHeartbeat::REQUEST,
+            consensus_service::RequestConsensusVote::REQUEST,
+            tablet_server_service::Write::REQUEST,
+            tablet_server_service::Write::RESPONSE,
+            tablet_server_service::Scan::REQUEST,
+        ] {
+            prop_assert_eq!(missing(table, &bytes), missing(table, &closely));
+        }
+    }
+}
