@@ -22,10 +22,13 @@ pub mod request_header;
 pub mod response_header;
 pub mod result_blocks;
 pub mod row_operations;
+mod rowset_sums;
 pub mod sealed_file;
 pub mod seeds;
 pub mod sidecars;
 mod stream;
+pub mod tablet_description;
+pub mod tablet_files;
 
 /// One of the functions.
 #[derive(Debug, Clone, Copy)]
@@ -50,4 +53,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "messages", run: messages::run },
     Target { name: "log", run: log::run },
     Target { name: "sealed_file", run: sealed_file::run },
+    Target { name: "tablet_files", run: tablet_files::run },
+    Target { name: "tablet_description", run: tablet_description::run },
 ];

@@ -99,6 +99,10 @@ pub fn all(captures: &[Capture]) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
     for kind in 0..8u8 {
         add("messages", [&[kind][..], &message(kind)].concat());
     }
+    for seed in crate::tablet_files::seeds() {
+        add("tablet_files", seed);
+    }
+    add("tablet_description", description());
     add("sealed_file", b"NYALAFUZ\x02\0\0\0\0\0\0\0content".to_vec());
     seeds
 }
@@ -220,6 +224,29 @@ fn log(rows: &Bytes, indirect: &Bytes) -> Vec<Vec<u8>> {
     let record = crate::log::record(&entries);
     let segment = [crate::log::header(), record.clone()].concat();
     [(0, segment), (1, record), (2, entries)].map(|(kind, bytes)| [&[kind][..], &bytes].concat()).to_vec()
+}
+
+fn description() -> Vec<u8> {
+    use proto::kudu::partition_schema_pb::{ColumnIdentifierPb, HashBucketSchemaPb, column_identifier_pb};
+    let identifier = column_identifier_pb::Identifier::Id(10);
+    let dimension = HashBucketSchemaPb {
+        columns: vec![ColumnIdentifierPb { identifier: Some(identifier) }],
+        num_buckets: 4,
+        ..Default::default()
+    };
+    proto::kudu::tserver::CreateTabletRequestPb {
+        table_id: Bytes::from_static(b"table"),
+        tablet_id: Bytes::from_static(b"tablet"),
+        table_name: "t".to_owned(),
+        schema: SchemaPb::from(&every_type().with_sequential_ids(10)),
+        partition: Some(proto::kudu::PartitionPb { hash_buckets: vec![1], ..Default::default() }),
+        partition_schema: Some(proto::kudu::PartitionSchemaPb {
+            hash_schema: vec![dimension],
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+    .encode_to_vec()
 }
 
 fn message(kind: u8) -> Vec<u8> {

@@ -4,8 +4,14 @@ use std::path::{Path, PathBuf};
 
 use fuzz_targets::TARGETS;
 
-/// Changed inputs a target; with all targets some seconds without optimisation.
-const CHANGED: usize = 2000;
+/// Changed inputs a target, if `FUZZ_CHANGED` does not say; with all targets some seconds without optimisation.
+const CHANGED: u64 = 2000;
+/// If `FUZZ_SEED` does not say.
+const SEED: u64 = 4;
+
+fn setting(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+}
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
@@ -49,16 +55,19 @@ fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut fastrand::Rng) {
 /// One test, so that the name of a target and the number of the input stand in what it says when it fails.
 #[test]
 fn every_target_reads_its_corpus_and_changes_of_it() {
-    for target in TARGETS {
+    let only = std::env::var("FUZZ_TARGET").ok();
+    for target in TARGETS.iter().filter(|target| only.as_deref().is_none_or(|only| only == target.name)) {
         let corpus = corpus(target.name);
         assert!(!corpus.is_empty(), "{} has no corpus", target.name);
-        let mut random = fastrand::Rng::with_seed(4);
+        let mut random = fastrand::Rng::with_seed(setting("FUZZ_SEED", SEED));
         let changed = std::iter::repeat_with(|| {
             let mut bytes = random.choice(corpus.iter()).cloned().unwrap_or_default();
             (0..random.usize(1..5)).for_each(|_| change(&mut bytes, &corpus, &mut random));
             bytes
         });
-        for (number, bytes) in corpus.iter().cloned().chain(changed.take(CHANGED)).enumerate() {
+        for (number, bytes) in
+            corpus.iter().cloned().chain(changed.take(setting("FUZZ_CHANGED", CHANGED) as usize)).enumerate()
+        {
             let read = std::panic::catch_unwind(|| (target.run)(&bytes));
             assert!(read.is_ok(), "{} fails on its input {number}: {bytes:02x?}", target.name);
         }

@@ -22,7 +22,7 @@ pub(crate) use bounds::Bounds;
 pub use cache::BlockCache;
 pub use error::RowsetError;
 pub(crate) use merge::{Fate, merge};
-pub(crate) use meta::Batch;
+pub(crate) use meta::{Batch, StoredColumn};
 pub(crate) use reader::Rowset;
 pub(crate) use times::Times;
 pub(crate) use writer::{Writer, is_text};

@@ -10,6 +10,8 @@ use super::arrow::message::Codec;
 const AS_IT_IS: i64 = -1;
 /// The fastest level that still is worth it.
 const ZSTD_LEVEL: i32 = 1;
+/// Few buffers are longer.
+const COMMON_BYTES: usize = 16 << 20;
 
 /// Packs a buffer; no bytes stay no bytes.
 pub(super) fn pack(codec: Codec, buffer: &[u8]) -> Vec<u8> {
@@ -46,16 +48,16 @@ pub(super) fn unpack(codec: Codec, packed: Bytes, len: usize) -> Option<Bytes> {
     if before != i64::try_from(len).ok()? {
         return None;
     }
-    let content = match codec {
-        Codec::Lz4 => {
-            let mut content = vec![0; len];
-            let mut decoder = lz4_flex::frame::FrameDecoder::new(&frame[..]);
-            decoder.read_exact(&mut content).ok()?;
-            content
+    // A length that is only claimed costs no memory.
+    let mut content = Vec::with_capacity(len.min(COMMON_BYTES));
+    let most = len as u64;
+    let read = match codec {
+        Codec::Lz4 => lz4_flex::frame::FrameDecoder::new(&frame[..]).take(most).read_to_end(&mut content),
+        Codec::Zstd => {
+            zstd::stream::read::Decoder::with_buffer(&frame[..]).ok()?.take(most).read_to_end(&mut content)
         }
-        Codec::Zstd => zstd::bulk::decompress(&frame, len).ok()?,
     };
-    (content.len() == len).then(|| content.into())
+    (read.ok()? == len).then(|| content.into())
 }
 
 fn lz4(buffer: &[u8], packed: &mut Vec<u8>) -> std::io::Result<()> {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::backend::Backend;
 use crate::file_error::FileError;
+use crate::memory::tombstones::ALIVE;
 use crate::sealed;
 
 /// Immutable rows, shared by threads. Nothing but its description is read before it is asked for; each block is compared
@@ -185,7 +186,7 @@ impl Rowset {
     /// [`RowsetError::Corrupt`].
     pub(crate) fn inserted(&self, batch: usize) -> Result<Times, RowsetError> {
         let Batch { inserts, inserted, rows, .. } = &self.meta.batches[batch];
-        self.times(&self.loaded[batch].inserted, inserts, inserted.0, *rows)
+        self.times(&self.loaded[batch].inserted, inserts, *rows, *inserted, false)
     }
 
     /// When the rows of a batch ended ([`ALIVE`](crate::memory::tombstones::ALIVE): not yet); `None` if none has.
@@ -194,8 +195,8 @@ impl Rowset {
     /// [`RowsetError::Corrupt`].
     pub(crate) fn ended(&self, batch: usize) -> Result<Option<Times>, RowsetError> {
         let Batch { ends, ended, rows, .. } = &self.meta.batches[batch];
-        let Some((first, _)) = ended else { return Ok(None) };
-        self.times(&self.loaded[batch].ended, ends, *first, *rows).map(Some)
+        let Some(bounds) = ended else { return Ok(None) };
+        self.times(&self.loaded[batch].ended, ends, *rows, *bounds, true).map(Some)
     }
 
     /// The bloom filter of a batch's keys.
@@ -232,16 +233,19 @@ impl Rowset {
         &self,
         loaded: &OnceLock<Times>,
         section: &Section,
-        only: u64,
         rows: u32,
+        bounds: (u64, u64),
+        some_live: bool,
     ) -> Result<Times, RowsetError> {
         if section.bytes == 0 {
-            return Ok(Times::One(only));
+            return Ok(Times::One(bounds.0));
         }
         if let Some(times) = loaded.get() {
             return Ok(times.clone());
         }
         let times = times::decode(self.section(section)?, rows as usize);
+        let is_known = |time: u64| (bounds.0..=bounds.1).contains(&time) || (some_live && time == ALIVE);
+        let times = times.filter(|times| times.all(is_known));
         let times = times.ok_or_else(|| self.corrupt(INDEX, section.offset, "these are no times"))?;
         Ok(loaded.get_or_init(|| times).clone())
     }

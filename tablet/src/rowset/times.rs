@@ -105,6 +105,16 @@ impl Times {
         self.get(row).unwrap_or(0)
     }
 
+    /// Whether `wanted` holds for all of the times.
+    pub(super) fn all(&self, mut wanted: impl FnMut(u64) -> bool) -> bool {
+        match self {
+            Self::One(time) => wanted(*time),
+            Self::Runs { values, .. } | Self::Dictionary { values, .. } => {
+                values.as_chunks::<8>().0.iter().all(|time| wanted(u64::from_le_bytes(*time)))
+            }
+        }
+    }
+
     fn get(&self, row: usize) -> Option<u64> {
         match self {
             Self::One(time) => Some(*time),
