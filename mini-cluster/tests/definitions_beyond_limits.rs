@@ -40,11 +40,12 @@ async fn names(client: &Client) -> Vec<String> {
 
 #[test]
 fn odd_names_are_taken_and_the_rest_is_refused_and_not_listed() {
-    let cluster = start(MiniCluster::builder());
+    let folder = tempfile::tempdir().unwrap();
+    let mut cluster = start(MiniCluster::builder().data_dir(folder.path()));
+    let longest = "n".repeat(256);
+    let mut odd = vec![longest.as_str(), "a b  c", "\"double\" 'single'", "impala::db.t", "\u{1f98c}"];
     run(async {
         let client = Client::connect(cluster.master_address()).await.unwrap();
-        let longest = "n".repeat(256);
-        let mut odd = vec![longest.as_str(), "a b  c", "\"double\" 'single'", "impala::db.t", "\u{1f98c}"];
         for name in &odd {
             let made = create(&client, name, schema(), 1).await.unwrap();
             assert_eq!(client.open_table(name).await.unwrap().id(), made.id());
@@ -69,6 +70,20 @@ fn odd_names_are_taken_and_the_rest_is_refused_and_not_listed() {
             assert!(!error.is_timeout() && !error.is_retriable(), "{index}: {error}");
         }
         assert_eq!(names(&client).await, odd);
+        a_good_client_is_served(&cluster).await;
+    });
+    // Nothing of what was refused is in the way of a start.
+    cluster.stop_tserver(0).unwrap();
+    cluster.stop_master().unwrap();
+    cluster.start_master().unwrap();
+    cluster.start_tserver(0).unwrap();
+    run(async {
+        let client = Client::connect(cluster.master_address()).await.unwrap();
+        assert_eq!(names(&client).await, odd);
+        for name in &odd {
+            let table = client.open_table(name).await.unwrap();
+            assert_eq!(table.scan().project(&[]).start().unwrap().count().await.unwrap(), 0, "{name}");
+        }
         a_good_client_is_served(&cluster).await;
     });
 }

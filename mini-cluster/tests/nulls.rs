@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::path::Path;
+
 use client::schema::{Column, DataType, Schema, Value};
 use client::{Client, Filter, FlushMode, StatusCode, Table, column};
-use common::{run, start};
+use common::{eventually, run, start};
 use mini_cluster::MiniCluster;
 
 async fn keys(table: &Table, filter: Filter) -> Vec<i32> {
@@ -20,6 +22,40 @@ async fn keys(table: &Table, filter: Filter) -> Vec<i32> {
 
 #[test]
 fn thirteen_operations_in_a_batch_fail_and_succeed_row_by_row_and_predicates_tell_them_apart() {
+    let cluster = start(MiniCluster::builder());
+    write(&cluster);
+    read(&cluster);
+}
+
+#[test]
+fn nulls_defaults_and_zeros_are_told_apart_after_a_flush_and_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = MiniCluster::builder().data_dir(folder.path());
+    let mut cluster = start(
+        builder
+            .tserver_flag("--flush_threshold_secs=0")
+            .tserver_flag("--maintenance_manager_polling_interval_ms=5"),
+    );
+    write(&cluster);
+    read(&cluster);
+    eventually("rows are in a file", || has_rowset(folder.path()));
+    read(&cluster);
+    for _ in 0..2 {
+        cluster.stop_tserver(0).unwrap();
+        cluster.start_tserver(0).unwrap();
+        read(&cluster);
+    }
+    cluster.shutdown().unwrap();
+}
+
+/// Whether a folder below this one holds the files of flushed rows.
+fn has_rowset(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut inside = entries.filter(|entry| entry.path().is_dir() && entry.file_name() != "catalog");
+    inside.any(|entry| entry.path().join("data.arrow").exists() || has_rowset(&entry.path()))
+}
+
+fn write(cluster: &MiniCluster) {
     let columns = vec![
         Column::new("k", DataType::Int32),
         Column::new("n", DataType::Int32).nullable(true),
@@ -28,7 +64,6 @@ fn thirteen_operations_in_a_batch_fail_and_succeed_row_by_row_and_predicates_tel
         Column::new("r", DataType::Int32),
     ];
     let schema = Schema::new(columns, 1).unwrap();
-    let cluster = start(MiniCluster::builder());
     run(async {
         let client = Client::connect(cluster.master_address()).await.unwrap();
         let table =
@@ -67,7 +102,13 @@ fn thirteen_operations_in_a_batch_fail_and_succeed_row_by_row_and_predicates_tel
             (key(1), StatusCode::ALREADY_PRESENT),
         ];
         assert_eq!(errors, expected);
+    });
+}
 
+fn read(cluster: &MiniCluster) {
+    run(async {
+        let client = Client::connect(cluster.master_address()).await.unwrap();
+        let table = client.open_table("nulls").await.unwrap();
         let filters: [(Filter, &[i32]); 12] = [
             (column("n").is_null(), &[1, 2, 3, 6]),
             (column("n").is_not_null(), &[5]),

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::flags::{FlagSet, Outcome};
 use crate::logging;
 use crate::signals::StopSignals;
@@ -40,6 +42,7 @@ fn serve<S, E: Error + 'static>(
     }
     logging::init(flags.int("v"))?;
     flags.warn_ignored();
+    allow_descriptors();
     // Before the start, so that a signal during it is not lost.
     let mut signals = StopSignals::install()?;
     let server = start(flags)?;
@@ -47,4 +50,12 @@ fn serve<S, E: Error + 'static>(
     tracing::info!(?signal, "stopping");
     stop(server);
     Ok(())
+}
+
+/// As many as the system grants: each tablet that was written to has a file open, and 1,024 are too few for a thousand.
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
 }

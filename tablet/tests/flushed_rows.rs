@@ -5,9 +5,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::storage::{content, reopen, row, table};
+use common::storage::{content, reopen, reopen_as, row, table};
 use common::{NOW, batch};
-use schema::{OpKind, Timestamp, Value};
+use schema::{Column, DataType, OpKind, PartialRow, Schema, Timestamp, Value};
 use tablet::backend::{Backend, Memory};
 use tablet::{LogError, OpenError, RowsetError, ScanError, ScanSpec, SyncPolicy, Tablet, WriteError};
 
@@ -218,4 +218,32 @@ fn damaged_files_are_named_and_fail_what_needs_them() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_rowset_that_was_put_here_from_another_table_is_refused_by_name() {
+    let (own, other) = (Memory::new(), Memory::new());
+    let tablet = open(&own);
+    put(&tablet, OpKind::Insert, 0..10, 1);
+    tablet.flush(Timestamp::MIN).unwrap();
+    drop(tablet);
+    // Another type under the same id.
+    let columns = vec![Column::new("k", DataType::Int64), Column::new("v", DataType::Int32).nullable(true)];
+    let schema = Schema::new(columns, 1).unwrap().with_sequential_ids(10);
+    let tablet = reopen_as(other.clone(), SyncPolicy::Always, schema.clone()).unwrap();
+    let mut row = PartialRow::new(&schema);
+    row.set_at(0, 5i64).unwrap().set_at(1, 6).unwrap();
+    batch(&tablet, &[(OpKind::Insert, row)]).unwrap();
+    tablet.flush(Timestamp::MIN).unwrap();
+    let folder = Path::new("rowsets/0000000000000001");
+    for name in files(&own, "rowsets/0000000000000001") {
+        let path = folder.join(name);
+        own.remove(&path).unwrap();
+        let bytes = other.read(&path).unwrap();
+        own.create(&path).unwrap().append(&[&bytes]).unwrap();
+    }
+    let Err(OpenError::Rowset(error)) = reopen(own, SyncPolicy::Always) else { panic!("it is opened") };
+    let text = error.to_string();
+    assert!(text.starts_with("rowsets/0000000000000001/meta is corrupt"), "{text}");
+    assert!(text.ends_with("its columns are none of the table's"), "{text}");
 }

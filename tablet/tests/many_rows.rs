@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use common::{NOW, batch, open};
-use schema::{Column, DataType, OpKind, PartialRow, Predicate, Schema};
+use schema::{Column, DataType, OpKind, PartialRow, Predicate, Schema, Timestamp};
 use tablet::{ScanSpec, Tablet};
 
 fn table() -> Schema {
@@ -150,6 +150,18 @@ fn blocks_of_neighbouring_rows_are_shared_and_not_copied() {
 fn long_in_lists_find_the_same_rows_as_a_row_by_row_test() {
     let tablet = open(table());
     insert(&tablet, 0..10_000);
+    check_long_in_lists(&tablet);
+    // In files, and with some in memory.
+    tablet.flush(Timestamp::MIN).unwrap();
+    check_long_in_lists(&tablet);
+    let again = (0..10_000).step_by(3).map(|key| (OpKind::Upsert, row(&tablet.schema(), key)));
+    batch(&tablet, &again.collect::<Vec<_>>()).unwrap();
+    check_long_in_lists(&tablet);
+    tablet.flush(Timestamp::MIN).unwrap();
+    check_long_in_lists(&tablet);
+}
+
+fn check_long_in_lists(tablet: &Tablet) {
     let numbers: Vec<i32> = (0..30_000).map(|i| (i * 7919) % 20_011 - 5_000).collect();
     let set: BTreeSet<i32> = numbers.iter().copied().collect();
     let texts: Vec<Bytes> = (0..5_140).map(|i| Bytes::from(((i * 31) % 12_000).to_string())).collect();
@@ -160,7 +172,7 @@ fn long_in_lists_find_the_same_rows_as_a_row_by_row_test() {
     let matches = |predicates: Vec<Predicate>, keep: &dyn Fn(i32) -> bool| {
         let spec = ScanSpec { predicates, ordered: true, ..ScanSpec::default() };
         let expected: Vec<i32> = (0..10_000).filter(|key| keep(*key)).collect();
-        assert_eq!(keys(&tablet, spec, 1 << 20), expected);
+        assert_eq!(keys(tablet, spec, 1 << 20), expected);
         expected.len()
     };
     let found = matches(vec![list.clone()], &|key| set.contains(&key));

@@ -3,9 +3,11 @@
 mod common;
 
 use bytes::Bytes;
+use common::storage::reopen_as;
 use common::{NOW, batch, open, rows_of};
-use schema::{Column, DataType, OpKind, PartialRow, Predicate, RowFault, Schema, Value};
-use tablet::{RowErrorKind, ScanSpec, Tablet};
+use schema::{Column, DataType, OpKind, PartialRow, Predicate, RowFault, Schema, Timestamp, Value};
+use tablet::backend::Memory;
+use tablet::{RowErrorKind, ScanSpec, SyncPolicy, Tablet};
 
 fn table() -> Schema {
     let columns = vec![
@@ -32,8 +34,16 @@ fn key_only(schema: &Schema, key: i32) -> PartialRow {
     row
 }
 
-fn filled() -> (Tablet, Vec<(u32, RowErrorKind)>) {
-    let tablet = open(table());
+/// The tablet with its rows in memory, in a file, and opened again from there.
+fn everywhere() -> Vec<(Tablet, Vec<(u32, RowErrorKind)>)> {
+    let memory = Memory::new();
+    let stored = || reopen_as(memory.clone(), SyncPolicy::System, table()).unwrap();
+    let flushed = fill(stored());
+    flushed.0.flush(Timestamp::MIN).unwrap();
+    vec![fill(open(table())), (stored(), flushed.1.clone()), flushed]
+}
+
+fn fill(tablet: Tablet) -> (Tablet, Vec<(u32, RowErrorKind)>) {
     let schema = tablet.schema();
     let mut update_absent = key_only(&schema, 99);
     update_absent.set("n", 1).unwrap();
@@ -104,7 +114,12 @@ fn filled() -> (Tablet, Vec<(u32, RowErrorKind)>) {
 
 #[test]
 fn wrong_rows_fail_alone_and_the_others_keep_their_nulls_defaults_and_zeros() {
-    let (tablet, errors) = filled();
+    for (tablet, errors) in everywhere() {
+        check_rows(&tablet, &errors);
+    }
+}
+
+fn check_rows(tablet: &Tablet, errors: &[(u32, RowErrorKind)]) {
     let missing = RowErrorKind::InvalidArgument(RowFault::Missing { column: "r".into() });
     let expected = vec![
         (3, missing),
@@ -132,7 +147,12 @@ fn wrong_rows_fail_alone_and_the_others_keep_their_nulls_defaults_and_zeros() {
 
 #[test]
 fn each_predicate_tells_null_from_empty_and_zero() {
-    let (tablet, _) = filled();
+    for (tablet, _) in everywhere() {
+        check_predicates(&tablet);
+    }
+}
+
+fn check_predicates(tablet: &Tablet) {
     let int = |v: i32| Bytes::copy_from_slice(&v.to_le_bytes());
     let cases: Vec<(Predicate, &[i32])> = vec![
         (Predicate::IsNull { column: 1 }, &[1, 2, 3, 6]),

@@ -43,10 +43,19 @@ pub(crate) fn row(
 
 /// The tablet whose log is at the root of `backend`.
 pub(crate) fn reopen(backend: impl Backend + 'static, sync: SyncPolicy) -> Result<Tablet, OpenError> {
+    reopen_as(backend, sync, table())
+}
+
+/// As [`reopen`], of another table.
+pub(crate) fn reopen_as(
+    backend: impl Backend + 'static,
+    sync: SyncPolicy,
+    table: Schema,
+) -> Result<Tablet, OpenError> {
     let log = LogOptions { segment_bytes: 200, sync };
     let cache = Arc::new(BlockCache::new(1 << 20));
     let storage = Storage { backend: Arc::new(backend), folder: Path::new("").to_owned(), log, cache };
-    Tablet::open_in(storage, options(table()), Arc::new(HybridClock::default()), &mut |_, _| {})
+    Tablet::open_in(storage, options(table), Arc::new(HybridClock::default()), &mut |_, _| {})
 }
 
 /// All rows, by key; of the newest snapshot or of one that was read before.
