@@ -210,6 +210,12 @@ const HEADER: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
+    use proto::kudu::tserver::ScanResponsePb;
+    use proto::nyala::tserver::{LocalScanResponsePb, SharedColumnPb};
+    use schema::{Column, ColumnData, ColumnarBlock, DataType, Schema};
+
+    use super::super::local::Answer;
     use super::*;
 
     fn header(number: u64) -> [u8; HEADER] {
@@ -297,5 +303,77 @@ mod tests {
         assert!(generation.block(&block(7, 64, 1)).is_err());
         assert_eq!(memories.begin(new).number, 2);
         drop(old);
+    }
+
+    /// Three rows of INT32 NULLABLE and STRING in memory 7, and the answer that names them.
+    fn good() -> (Vec<u8>, LocalScanResponsePb) {
+        let mut bytes: Vec<u8> = [5i32, 0, 7].iter().flat_map(|cell| cell.to_le_bytes()).collect();
+        bytes.resize(64, 0);
+        bytes.push(0b101);
+        bytes.resize(128, 0);
+        bytes.extend([0u32, 2, 2, 5].iter().flat_map(|offset| offset.to_le_bytes()));
+        bytes.resize(192, 0);
+        bytes.extend(b"abcde");
+        let block = |at: u64, length| Some(SharedBlockPb { memory: 7, offset: 64 + at, length });
+        let number = SharedColumnPb {
+            column: 0,
+            data: block(0, 12),
+            non_null_bitmap: block(64, 1),
+            ..Default::default()
+        };
+        let text = SharedColumnPb {
+            column: 1,
+            data: block(128, 16),
+            varlen_data: block(192, 5),
+            ..Default::default()
+        };
+        (bytes, LocalScanResponsePb { shared: vec![number, text], ..Default::default() })
+    }
+
+    /// What a client makes of an answer: all cells, or none if it is refused.
+    fn read(bytes: &[u8], shared: Vec<SharedColumnPb>) -> Option<Vec<Option<Vec<u8>>>> {
+        let columns =
+            vec![Column::new("n", DataType::Int32).nullable(true), Column::new("s", DataType::String)];
+        let projection = Schema::new(columns, 0).unwrap();
+        let generation = Generation::default();
+        generation.add(shm::sealed("test", &[&header(7), bytes]).unwrap().0).ok()?;
+        let (message, sidecars, memories) = (ScanResponsePb::default(), Vec::new(), Ok(Arc::new(generation)));
+        let answer = Answer { message, sidecars, shared, memories };
+        let mut block =
+            ColumnarBlock { rows: 3, columns: vec![ColumnData::default(), ColumnData::default()] };
+        answer.place_shared(&mut block).ok()?;
+        block.validate(&projection).ok()?;
+        let cell = |row, column| block.cell(row, column).value().map(<[u8]>::to_vec);
+        Some((0..3).flat_map(|row| [cell(row, 0), cell(row, 1)]).collect())
+    }
+
+    #[test]
+    fn whatever_a_server_names_and_shares_is_refused_or_read_where_it_is() {
+        let (bytes, response) = good();
+        let good_cells = read(&bytes, response.shared.clone()).unwrap();
+        assert_eq!(good_cells[1].as_deref(), Some(&b"ab"[..]));
+        assert_eq!(good_cells[2], None);
+        let message = response.encode_to_vec();
+        let mut random = fastrand::Rng::with_seed(11);
+        let (mut refused, mut given) = (0, 0);
+        for _ in 0..4000 {
+            let (mut bytes, mut message) = (bytes.clone(), message.clone());
+            for _ in 0..random.usize(1..4) {
+                let changed = if random.bool() { &mut bytes } else { &mut message };
+                let at = random.usize(..changed.len());
+                match random.u8(..4) {
+                    0 => changed[at] ^= 1 << random.u8(..8),
+                    1 => changed[at] = *random.choice([0, 1, 0x7f, 0xff].iter()).unwrap(),
+                    2 => changed.truncate(at.max(1)),
+                    _ => changed.insert(at, random.u8(..)),
+                }
+            }
+            let Ok(changed) = LocalScanResponsePb::decode(&message[..]) else { continue };
+            match read(&bytes, changed.shared) {
+                Some(cells) => given += usize::from(cells.len() == 6),
+                None => refused += 1,
+            }
+        }
+        assert!(refused > 100 && given > 100, "{refused} refused, {given} given");
     }
 }
