@@ -1,6 +1,6 @@
 //! `cargo xtask bench restart`: how long a tablet server takes to serve again what it has on disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -28,6 +28,10 @@ pub(crate) struct Restart {
     #[arg(long, default_value_t = 3)]
     rounds: u32,
 
+    /// Kill it when all rows are in files, in place of in the log.
+    #[arg(long)]
+    flushed: bool,
+
     /// Write the figures to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -43,17 +47,22 @@ impl Restart {
         super::publish(&done?, self.json.as_ref())
     }
 
-    fn measure(&self, folder: &std::path::Path, programs: PathBuf) -> Result<Figures> {
-        let mut cluster = MiniCluster::builder()
-            .binaries(programs)
-            .data_dir(folder)
-            .start_timeout(LONGEST)
-            .start_blocking()?;
+    fn measure(&self, folder: &Path, programs: PathBuf) -> Result<Figures> {
+        let builder = MiniCluster::builder().binaries(programs).data_dir(folder).start_timeout(LONGEST);
+        // Or as late as never.
+        let seconds = if self.flushed { 1 } else { 100_000 };
+        let builder = builder.tserver_flag(format!("--flush_threshold_secs={seconds}"));
+        let mut cluster = builder.tserver_flag("--log_target_replay_size_mb=100000").start_blocking()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let client = Client::connect(cluster.master_address()).await?;
             side::load(&client, self.rows).await
         })?;
+        let end = Instant::now() + LONGEST;
+        while self.flushed && logs(folder)? > LOG_OF_NOTHING {
+            ensure!(Instant::now() < end, "the rows are not in files after {LONGEST:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
         let bytes = side::bytes_below(folder)? as f64;
         println!("{} rows, {} bytes on disk", thousands(self.rows), thousands(bytes as u64));
         let (mut seconds, mut cpu) = (Vec::new(), Vec::new());
@@ -105,4 +114,23 @@ async fn running(tserver: &str) -> Result<()> {
     bail!("the tablets did not all run after {LONGEST:?}")
 }
 
+/// Bytes of the tablets' logs.
+fn logs(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, about) = (entry.path(), entry.metadata()?);
+        if about.is_dir() {
+            bytes += logs(&path)?;
+        } else if path.extension().is_some_and(|extension| extension == "log")
+            && path.components().any(|part| part.as_os_str() == "tablets")
+        {
+            bytes += about.len();
+        }
+    }
+    Ok(bytes)
+}
+
+/// Two tablets have at least the headers of their segments.
+const LOG_OF_NOTHING: u64 = 10_000;
 const LONGEST: Duration = Duration::from_secs(300);
