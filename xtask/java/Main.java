@@ -1,6 +1,6 @@
 import org.apache.kudu.client.KuduClient;
 
-/** A cluster through the Java client: `Main check MASTER TABLES` or `Main list MASTER`. */
+/** A cluster through the Java client: `Main check MASTER TABLES`, `Main list MASTER`, or `Main ddl|tables MASTER`. */
 public final class Main {
   private Main() {}
 
@@ -9,6 +9,17 @@ public final class Main {
     if (arguments[0].equals("list")) {
       try (KuduClient client = new KuduClient.KuduClientBuilder(master).build()) {
         client.getTablesList().getTablesList().forEach(System.out::println);
+      }
+      return;
+    }
+    if (arguments[0].equals("ddl") || arguments[0].equals("tables")) {
+      try (KuduClient client = new KuduClient.KuduClientBuilder(master).build();
+          KuduClient other = new KuduClient.KuduClientBuilder(master).build()) {
+        if (arguments[0].equals("ddl")) {
+          new Ddl(client, other).run();
+        } else {
+          new Tables(client).run();
+        }
       }
       return;
     }

@@ -6,6 +6,7 @@ mod client;
 mod faults;
 mod java;
 mod kit;
+mod programs;
 mod subcommands;
 mod suite;
 mod target;
@@ -64,6 +65,8 @@ pub(crate) enum What {
     Cli,
     /// The real Java client.
     Java,
+    /// Java programs on our servers and on real ones, compared.
+    Programs,
     /// Faults that users met, played to the real clients.
     Faults,
     /// The tests of our client on real servers.
@@ -104,6 +107,7 @@ impl Interop {
                 What::Java => {
                     self.with_cluster(&kit, self.on, |target| java::run(&kit, target, self.tables))?
                 }
+                What::Programs => programs::run(&kit)?,
                 What::Faults => faults::run(&kit, self.on)?,
                 What::Client => self.with_cluster(&kit, Servers::Real, client::run)?,
                 What::Subcommands => subcommands::run(&kit, self.write)?,

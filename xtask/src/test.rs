@@ -45,7 +45,9 @@ const WITH_REAL_KUDU: &[Step] = &[
     ("wire contract", || Interop::only(What::Wire).run()),
     ("rowsets in pyarrow", || Interop::only(What::Arrow).run()),
     ("kudu command line on our servers", || Interop::only(What::Cli).run()),
+    ("all subcommands on our servers and on real ones", || Interop::only(What::Subcommands).run()),
     ("Java client on our servers", || Interop::only(What::Java).run()),
+    ("Java programs on our servers and on real ones", || Interop::only(What::Programs).run()),
     ("faults played to real clients", || Interop::only(What::Faults).run()),
     ("our client on real servers", || Interop::only(What::Client).run()),
 ];

@@ -3,7 +3,8 @@
 use super::shape::Look;
 
 /// One call of `kudu`. `{m}` is the master, `{t0}` and `{u0}` address and uuid of the first tablet server, `{tablet}`, `{home}`
-/// and `{home_uuid}` a tablet of the table `shop` and who has it, `{id:NAME}` the id of a table, `{dir}` an empty folder.
+/// and `{home_uuid}` a tablet of the table `shop` and who has it, `{id:NAME}` the id of a table, `{dir}` an empty folder, `{port}` a free port of
+/// 127.0.0.1.
 pub(super) struct Call {
     /// The subcommand, as the help names it.
     pub(super) command: &'static str,
@@ -158,6 +159,19 @@ pub(super) const CALLS: &[Call] = &[
     exact("table set_limit row_count", &["{m}", "notes", "unlimited"]),
     exact("table set_limit disk_size", &["{m}", "notes", "some"]),
     figures("table statistics", &["{m}", "notes"]),
+    exact("master set_flag", &["{m}", "enable_table_write_limit", "true"]),
+    figures("table statistics", &["{m}", "notes"]),
+    exact("table set_limit disk_size", &["{m}", "notes", "1000000"]),
+    exact("table set_limit row_count", &["{m}", "notes", "5"]),
+    figures("table statistics", &["{m}", "notes"]),
+    figures(
+        "perf loadgen",
+        &["{m}", "--table_name=notes", "--num_rows_per_thread=9", "--num_threads=1", "--seq_start=500"],
+    ),
+    exact("table set_limit row_count", &["{m}", "notes", "unlimited"]),
+    figures("table statistics", &["{m}", "notes"]),
+    exact("master set_flag", &["{m}", "enable_table_write_limit", "false"]),
+    figures("table statistics", &["{m}", "notes"]),
     exact("table add_range_partition", &["{m}", "shop", "[1000000]", "[2000000]"]),
     exact("table add_range_partition", &["{m}", "shop", "[1500000]", "[2500000]"]),
     exact(
@@ -227,7 +241,7 @@ pub(super) const CALLS: &[Call] = &[
             "--tserver_master_addrs={m}",
             "--fs_wal_dir={dir}/tserver",
             "--log_dir={dir}",
-            "--rpc_bind_addresses=127.0.0.1:0",
+            "--rpc_bind_addresses=127.0.0.1:{port}",
             "--webserver_interface=127.0.0.1",
             "--webserver_port=0",
             "--time_source=system_unsync",
@@ -239,6 +253,22 @@ pub(super) const CALLS: &[Call] = &[
     ),
     exact("tserver unregister", &["{m}", "{new_uuid}", "--force_unregister_live_tserver"]),
     exact("tserver list", &["{m}"]),
+    // A copy would count twice in what is rebuilt.
+    figures(
+        "master unsafe_rebuild",
+        &[
+            "{t0}",
+            "{t1}",
+            "{t2}",
+            "--fs_wal_dir={dir}/rebuilt",
+            "--default_num_replicas=1",
+            "--unlock_experimental_flags",
+            "--unlock_unsafe_flags",
+            "--time_source=system_unsync",
+            "--fs_wal_dir_reserved_bytes=0",
+            "--fs_data_dirs_reserved_bytes=0",
+        ],
+    ),
     // Replicas.
     figures("remote_replica list", &["{home}"]),
     figures("remote_replica list", &["{home}", "--include_schema=false", "--table_name=notes"]),
@@ -270,27 +300,12 @@ pub(super) const CALLS: &[Call] = &[
         &[
             "--fs_wal_dir={dir}/master",
             "--log_dir={dir}",
-            "--rpc_bind_addresses=127.0.0.1:0",
+            "--rpc_bind_addresses=127.0.0.1:{port}",
             "--webserver_interface=127.0.0.1",
             "--webserver_port=0",
             "--time_source=system_unsync",
             "--unlock_experimental_flags",
             "--unlock_unsafe_flags",
-            "--fs_wal_dir_reserved_bytes=0",
-            "--fs_data_dirs_reserved_bytes=0",
-        ],
-    ),
-    figures(
-        "master unsafe_rebuild",
-        &[
-            "{t0}",
-            "{t1}",
-            "{t2}",
-            "--fs_wal_dir={dir}/rebuilt",
-            "--default_num_replicas=1",
-            "--unlock_experimental_flags",
-            "--unlock_unsafe_flags",
-            "--time_source=system_unsync",
             "--fs_wal_dir_reserved_bytes=0",
             "--fs_data_dirs_reserved_bytes=0",
         ],

@@ -4,7 +4,11 @@ use std::fmt::Write;
 
 use super::shape::Outcome;
 
+/// How a subcommand is marked that differs from Kudu's.
+const NOT_YET: &str = "not yet";
+
 /// One subcommand.
+#[derive(Debug)]
 pub(super) struct Row {
     pub(super) command: String,
     pub(super) about: String,
@@ -17,8 +21,12 @@ impl Row {
         match self.outcome {
             Outcome::Works => "works",
             Outcome::Refused => "refused as by Kudu",
-            Outcome::Differs(_) => "not yet",
+            Outcome::Differs(_) => NOT_YET,
         }
+    }
+
+    pub(super) fn differs(&self) -> bool {
+        matches!(self.outcome, Outcome::Differs(_))
     }
 
     fn note(&self) -> &str {
@@ -38,8 +46,17 @@ pub(super) fn summary(rows: &[Row]) -> String {
         rows.iter().map(|row| row.calls).sum::<usize>(),
         count("works"),
         count("refused as by Kudu"),
-        count("not yet"),
+        count(NOT_YET),
     )
+}
+
+/// The commands that a page marks "not yet".
+pub(super) fn recorded(page: &str) -> Vec<&str> {
+    page.lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .filter(|(_, rest)| rest.split(" | ").last().is_some_and(|mark| mark.starts_with(NOT_YET)))
+        .map(|(command, _)| command)
+        .collect()
 }
 
 /// The whole page.
@@ -67,8 +84,38 @@ pub(super) fn page(rows: &[Row], date: &str) -> String {
         } else {
             format!(": {}", row.note().replace('|', "\\|"))
         };
-        let _ =
-            writeln!(text, "| `{}` | {} | {} | {}{note} |", row.command, row.about, row.calls, row.mark());
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {}{note} |",
+            row.command,
+            row.about.replace('|', "\\|"),
+            row.calls,
+            row.mark()
+        );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(command: &str, outcome: Outcome) -> Row {
+        Row { command: command.to_owned(), about: "List | tables".to_owned(), calls: 2, outcome }
+    }
+
+    #[test]
+    fn what_a_page_marks_as_not_yet_is_read_from_it() {
+        let rows = [
+            row("table list", Outcome::Works),
+            row("table recall", Outcome::Refused),
+            row("remote_replica copy", Outcome::Differs("exit code 1 | 0".to_owned())),
+        ];
+        let page = page(&rows, "2026-12-01");
+        assert!(
+            page.contains("3 subcommands in 6 calls: 1 work, 1 are refused as by Kudu, 1 not yet"),
+            "{page}"
+        );
+        assert_eq!(recorded(&page), ["remote_replica copy"]);
+    }
 }
