@@ -28,8 +28,8 @@ use tokio::sync::oneshot;
 
 use crate::{
     ApplyError, Batch, ClientBuilder, ConnectError, CreateTableError, FlushError, MasterError,
-    OpenTableError, Operation, RowErrors, ScanBuilder, ScanError, SessionBuilder, Table, TableCreator,
-    TableInfo, TableStatistics,
+    OpenTableError, Operation, RowErrors, ScanBuilder, ScanError, ScanToken, ScanTokenError, SessionBuilder,
+    Table, TableCreator, TableInfo, TableStatistics, TokenBuilder,
 };
 
 /// A connection to a cluster. Cheap to clone.
@@ -135,6 +135,23 @@ impl Client {
         let builder = define(self.client.session());
         let session = self.worker.wait(async move { builder.build() });
         Session { session, worker: self.worker.clone() }
+    }
+
+    /// Makes a scan's tokens, as [`TokenBuilder::build`].
+    ///
+    /// # Errors
+    /// [`ScanError`].
+    pub fn tokens(&self, tokens: TokenBuilder) -> Result<Vec<ScanToken>, ScanError> {
+        self.worker.wait(async move { tokens.build().await })
+    }
+
+    /// As [`crate::Client::open_token`].
+    ///
+    /// # Errors
+    /// [`ScanTokenError`].
+    pub fn open_token(&self, token: &ScanToken) -> Result<ScanBuilder, ScanTokenError> {
+        let (client, token) = (self.client.clone(), token.clone());
+        self.worker.wait(async move { client.open_token(&token).await })
     }
 
     /// Starts a scan.

@@ -11,7 +11,7 @@ use proto::kudu::master::{
     RecallDeletedTableRequestPb, TableIdentifierPb,
 };
 use proto::kudu::tserver::{
-    ScanResponsePb, ScannerKeepAliveResponsePb, TabletServerErrorPb, WriteResponsePb,
+    ScanResponsePb, ScannerKeepAliveResponsePb, SplitKeyRangeResponsePb, TabletServerErrorPb, WriteResponsePb,
 };
 use proto::methods::master_service::{
     DeleteTable, GetTableStatistics, ListTables, ListTabletServers, RecallDeletedTable,
@@ -351,9 +351,10 @@ fn filtered(filter: &str) -> ListTablesRequestPb {
 }
 
 /// What a call to a tablet server needs besides its request.
+#[derive(Clone)]
 pub(crate) struct CallSpec {
     pub(crate) deadline: Instant,
-    pub(crate) features: &'static [u32],
+    pub(crate) features: Vec<u32>,
     pub(crate) request_id: Option<RequestId>,
 }
 
@@ -386,7 +387,7 @@ impl Shared {
             };
             let proxy = Proxy::new(&self.messenger, address.clone(), &host.host);
             let mut call = proxy.call::<M>(request).deadline(spec.deadline);
-            for feature in spec.features {
+            for feature in &spec.features {
                 call = call.feature(*feature);
             }
             if let Some(request_id) = &spec.request_id {
@@ -470,7 +471,7 @@ macro_rules! tablet_answers {
         }
     )*};
 }
-tablet_answers!(WriteResponsePb, ScanResponsePb, ScannerKeepAliveResponsePb);
+tablet_answers!(WriteResponsePb, ScanResponsePb, ScannerKeepAliveResponsePb, SplitKeyRangeResponsePb);
 
 impl TabletAnswer for LocalScanResponsePb {
     fn refusal(&self) -> Option<&TabletServerErrorPb> {

@@ -1,6 +1,7 @@
 //! Conditions on the rows of a scan.
 
 use bytes::Bytes;
+use schema::bloom::BlockBloomFilter;
 use schema::{Column, DataType, Predicate, Schema, Value};
 
 use crate::scan::ScanError;
@@ -30,6 +31,7 @@ enum Condition {
     LessThan(Value),
     Within(Value, Value),
     In(Vec<Value>),
+    InBloomFilters(Vec<BlockBloomFilter>),
     Null,
     NotNull,
 }
@@ -68,6 +70,13 @@ impl FilterColumn {
     /// Equal to one of the values, in any order and with repetitions; no row with none.
     pub fn is_in<V: Into<Value>>(self, values: impl IntoIterator<Item = V>) -> Filter {
         self.filter(Condition::In(values.into_iter().map(Into::into).collect()))
+    }
+
+    /// Perhaps among the values that each of the filters was made of: no row is lost, a small share of others comes along.
+    /// For sets too large for [`is_in`](Self::is_in); see [`Table::bloom_filter`](crate::Table::bloom_filter). Servers from
+    /// 1.15 on know it.
+    pub fn in_bloom_filters(self, filters: impl IntoIterator<Item = BlockBloomFilter>) -> Filter {
+        self.filter(Condition::InBloomFilters(filters.into_iter().collect()))
     }
 
     /// NULL.
@@ -109,6 +118,10 @@ impl Filter {
             Condition::In(values) => {
                 let values = values.iter().map(|value| raw(of, value)).collect::<Result<_, _>>()?;
                 Predicate::InList { column: index, values }
+            }
+            Condition::InBloomFilters(filters) => {
+                let filters = filters.clone();
+                Predicate::InBloomFilter { column: index, filters, lower: None, upper: None }
             }
             Condition::Null => Predicate::IsNull { column: index },
             Condition::NotNull => anything,

@@ -23,6 +23,10 @@
 //! socket that they advertise. What fails is tried again within the operation's own time, elsewhere if that helps, and a
 //! write that is tried twice happens once.
 //!
+//! Besides: [scan tokens](ScanToken) that the Java and C++ clients open and make, [scans of what changed](ScanBuilder::diff_scan)
+//! between two snapshots, [bloom filters](Table::bloom_filter), [partition lists](Table::tablets) and the
+//! [placement of rows](Partitioner).
+//!
 //! What it is not (yet): no transactions, no TLS, Kerberos or tokens; it authenticates by SASL PLAIN,
 //! which Kudu servers take from trusted networks unless told otherwise.
 //!
@@ -32,6 +36,7 @@
 
 mod alter;
 pub mod blocking;
+mod bloom;
 mod builder;
 mod client;
 mod connect;
@@ -41,14 +46,17 @@ mod filter;
 mod locate;
 mod names;
 mod op;
+mod partitioner;
 mod range;
 mod requests;
 mod retry;
 mod scan;
 mod session;
 mod table;
+mod token;
 
 pub use alter::TableAlterer;
+pub use bloom::BloomFilterBuilder;
 pub use builder::ClientBuilder;
 pub use client::{Client, TableInfo, TableStatistics, TabletServerInfo};
 pub use create::TableCreator;
@@ -60,13 +68,15 @@ pub use filter::{Filter, FilterColumn, column};
 pub use meta_cache::StatsSnapshot;
 pub use net_addr;
 pub use op::Operation;
+pub use partitioner::Partitioner;
 pub use range::{RangeBound, RangePartition};
 pub use scan::{
     Batch, BatchRow, ColumnError, ColumnKey, Fixed, FixedColumn, Layout, ReadMode, ReplicaSelection, Scan,
-    ScanBuilder, ScanError, SharedMemoryError, VarlenColumn,
+    ScanBuilder, ScanError, ScanMetrics, SharedMemoryError, VarlenColumn,
 };
 pub use schema;
 pub use session::{
     ApplyError, FlushError, FlushMode, RowErrors, RowFailure, Session, SessionBuilder, WriteError,
 };
 pub use table::{ReplicaLocation, Table, TabletLocation};
+pub use token::{ScanToken, ScanTokenError, TokenBuilder};

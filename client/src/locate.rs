@@ -161,7 +161,7 @@ fn read_tablet(
     })
 }
 
-fn read_role(role: WireRole) -> Role {
+pub(crate) fn read_role(role: WireRole) -> Role {
     match role {
         WireRole::Leader => Role::Leader,
         WireRole::Follower => Role::Follower,

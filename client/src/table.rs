@@ -7,20 +7,22 @@ use meta_cache::{Reach, Replica, Role, Tablet};
 use net_addr::HostPort;
 use parking_lot::Mutex;
 use proto::kudu::SchemaPb;
+use proto::kudu::client::TableMetadataPb;
 use proto::kudu::master::{GetTableSchemaRequestPb, GetTableSchemaResponsePb, TableIdentifierPb};
 use proto::kudu::security::SignedTokenPb;
 use proto::methods::master_service::GetTableSchema;
 use schema::partition::Partitioner;
-use schema::wire::partition::partition_schema_from_pb;
-use schema::wire::schema_without_ids;
-use schema::{OpKind, PartialRow, PartitionSchema, Schema};
+use schema::wire::partition::{Naming, partition_schema_from_pb, partition_schema_to_pb};
+use schema::wire::{WireError, schema_without_ids};
+use schema::{OpKind, PartialRow, Partition, PartitionSchema, Schema};
 
+use crate::bloom::BloomFilterBuilder;
 use crate::client::{Client, Shared, by_id, count, text};
 use crate::error::{MasterError, OpenTableError};
 use crate::locate::Place;
 use crate::op::Operation;
 use crate::retry::Deadline;
-use crate::scan::ScanBuilder;
+use crate::scan::{ScanBuilder, ScanError};
 
 /// A table as it was when it was opened. Cheap to clone. It names the table by id: after a rename it is still the same
 /// table, after a delete it is none, even if another table has the name.
@@ -63,27 +65,60 @@ impl Table {
         deadline: &Deadline,
     ) -> Result<Table, OpenTableError> {
         let answer = Table::describe(client, table, name, deadline).await?;
-        let unsupported = |source| OpenTableError::Unsupported { table: name.to_owned(), source };
-        let schema = Schema::try_from(&answer.schema.clone().unwrap_or_default()).map_err(unsupported)?;
-        let partitions =
-            partition_schema_from_pb(&answer.partition_schema.clone().unwrap_or_default(), &schema)
-                .map_err(unsupported)?;
-        let partitioner = partitions.partitioner(&schema).map_err(|source| unsupported(source.into()))?;
+        let metadata = TableMetadataPb {
+            table_id: answer.table_id.as_deref().map(text),
+            table_name: answer.table_name,
+            num_replicas: answer.num_replicas,
+            schema: answer.schema,
+            partition_schema: answer.partition_schema,
+            extra_configs: answer.extra_configs,
+            owner: answer.owner,
+            comment: answer.comment,
+        };
+        Table::from_metadata(client, &metadata, answer.authz_token)
+            .map_err(|source| OpenTableError::Unsupported { table: name.to_owned(), source })
+    }
+
+    /// A table as the master, or a scan token, describes it.
+    pub(crate) fn from_metadata(
+        client: &Client,
+        metadata: &TableMetadataPb,
+        authz_token: Option<SignedTokenPb>,
+    ) -> Result<Table, WireError> {
+        let schema = Schema::try_from(metadata.schema.as_ref().unwrap_or(&SchemaPb::default()))?;
+        let partitions = metadata.partition_schema.clone().unwrap_or_default();
+        let partitions = partition_schema_from_pb(&partitions, &schema)?;
+        let partitioner = partitions.partitioner(&schema)?;
         let write_schema = schema_without_ids(&schema);
         let inner = Inner {
-            id: answer.table_id.as_deref().map(text).unwrap_or_default(),
-            name: answer.table_name().to_owned(),
+            id: metadata.table_id().to_owned(),
+            name: metadata.table_name().to_owned(),
             schema,
             write_schema,
             partitions,
             partitioner,
-            replicas: count(answer.num_replicas()),
-            owner: answer.owner().to_owned(),
-            comment: answer.comment().to_owned(),
-            extra_configs: answer.extra_configs,
-            authz_token: Mutex::new(answer.authz_token),
+            replicas: count(metadata.num_replicas()),
+            owner: metadata.owner().to_owned(),
+            comment: metadata.comment().to_owned(),
+            extra_configs: metadata.extra_configs.clone(),
+            authz_token: Mutex::new(authz_token),
         };
         Ok(Table { client: client.clone(), inner: Arc::new(inner) })
+    }
+
+    /// The table as scan tokens describe it.
+    pub(crate) fn metadata(&self) -> Result<TableMetadataPb, WireError> {
+        let inner = &self.inner;
+        Ok(TableMetadataPb {
+            table_id: Some(inner.id.clone()),
+            table_name: Some(inner.name.clone()),
+            num_replicas: Some(i32::try_from(inner.replicas).unwrap_or(i32::MAX)),
+            schema: Some((&inner.schema).into()),
+            partition_schema: Some(partition_schema_to_pb(&inner.partitions, &inner.schema, Naming::ById)?),
+            extra_configs: inner.extra_configs.clone(),
+            owner: Some(inner.owner.clone()),
+            comment: Some(inner.comment.clone()),
+        })
     }
 
     pub(crate) async fn describe(
@@ -194,6 +229,24 @@ impl Table {
         ScanBuilder::new(self.clone())
     }
 
+    /// Starts a bloom filter over values of a column, of the size for so many `values`, through which about the share
+    /// `false_positives` (0.01, say) of other values passes. See
+    /// [`in_bloom_filters`](crate::FilterColumn::in_bloom_filters).
+    ///
+    /// # Errors
+    /// [`ScanError::NoSuchColumn`].
+    pub fn bloom_filter(
+        &self,
+        column: &str,
+        values: usize,
+        false_positives: f64,
+    ) -> Result<BloomFilterBuilder, ScanError> {
+        let missing = || ScanError::NoSuchColumn { column: column.to_owned() };
+        let index = self.schema().index_of(column).ok_or_else(missing)?;
+        let column = self.schema().columns().get(index).ok_or_else(missing)?;
+        Ok(BloomFilterBuilder::new(column.clone(), values, false_positives))
+    }
+
     /// Where the table's tablets are, by partition key; ranges without tablet are left out.
     ///
     /// # Errors
@@ -205,7 +258,7 @@ impl Table {
             key = match self.shared().locate(self, &key, Reach::Range, &deadline).await? {
                 Place::Gap { end } => end,
                 Place::Tablet(tablet) => {
-                    tablets.push(TabletLocation::new(&tablet));
+                    tablets.push(TabletLocation::new(self, &tablet));
                     tablet.end().to_vec()
                 }
             };
@@ -219,7 +272,7 @@ impl Table {
         &self.client.shared
     }
 
-    pub(crate) fn partitioner(&self) -> &Partitioner {
+    pub(crate) fn key_partitioner(&self) -> &Partitioner {
         &self.inner.partitioner
     }
 
@@ -254,6 +307,11 @@ pub struct TabletLocation {
     pub start: Vec<u8>,
     /// End of the partition keys, exclusive; empty = without end.
     pub end: Vec<u8>,
+    /// The bucket of each hash dimension.
+    pub hash_buckets: Vec<u32>,
+    /// Buckets and range as Kudu prints them: `HASH (a) PARTITION 0, RANGE (b) PARTITION 10 <= VALUES < 20`; empty if the
+    /// table is not partitioned.
+    pub partition: String,
     /// Its replicas.
     pub replicas: Vec<ReplicaLocation>,
 }
@@ -273,7 +331,13 @@ pub struct ReplicaLocation {
 }
 
 impl TabletLocation {
-    fn new(tablet: &Tablet) -> TabletLocation {
+    pub(crate) fn new(table: &Table, tablet: &Tablet) -> TabletLocation {
+        let (schema, partitioning) = (table.schema(), table.partition_schema());
+        let hash_buckets = partitioning.hash_buckets(tablet.start());
+        let (start, end) = (tablet.start().to_vec(), tablet.end().to_vec());
+        let partition = Partition { hash_buckets, start, end };
+        // Keys that do not fit are of a partitioning that is not this handle's any more.
+        let text = partitioning.describe(schema, &partition).unwrap_or_default();
         let replica = |replica: &Replica| ReplicaLocation {
             server: replica.server().uuid().to_owned(),
             address: replica.server().host_port(),
@@ -282,8 +346,10 @@ impl TabletLocation {
         };
         TabletLocation {
             id: tablet.id().to_owned(),
-            start: tablet.start().to_vec(),
-            end: tablet.end().to_vec(),
+            start: partition.start,
+            end: partition.end,
+            hash_buckets: partition.hash_buckets,
+            partition: text,
             replicas: tablet.replicas().iter().map(replica).collect(),
         }
     }

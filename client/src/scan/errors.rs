@@ -6,6 +6,7 @@ use net_addr::HostPort;
 use rpc_core::CallError;
 use schema::columnar::BlockError;
 use schema::key::KeyError;
+use schema::wire::WireError;
 use schema::{DataType, PredicateError, SchemaError};
 use thiserror::Error;
 
@@ -51,6 +52,14 @@ pub enum ScanError {
     Key {
         /// What is wrong.
         source: KeyError,
+    },
+    /// The table cannot be described in a token.
+    #[error("table '{table}': {source}")]
+    Table {
+        /// The table.
+        table: String,
+        /// What is wrong.
+        source: WireError,
     },
     /// The master did not say where the tablets are.
     #[error("table '{table}': {source}")]

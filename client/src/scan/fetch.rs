@@ -12,12 +12,13 @@ use proto::kudu::{
 use proto::methods::tablet_server_service::{Scan, ScannerKeepAlive};
 use rpc_core::CallError;
 use schema::columnar::BlockError;
-use schema::{Column, ColumnData, ColumnarBlock, Timestamp, row_block};
+use schema::{Column, ColumnData, ColumnarBlock, DataType, Timestamp, row_block};
 
 use super::batch::Batch;
 use super::local::{self, Answer};
+use super::plan::Plan;
 use super::task::{Progress, Scanner};
-use super::{Layout, Plan, ReadMode, ScanError};
+use super::{Layout, ReadMode, ScanError};
 use crate::client::{CallSpec, no_replica};
 use crate::error::{AttemptError, MasterError};
 use crate::locate::Place;
@@ -112,12 +113,13 @@ impl Plan {
             scanner_id: Some(scanner.id.clone()),
             call_seq_id: Some(scanner.next_call),
             batch_size_bytes: self.batch_bytes,
+            query_id: Some(self.query_id.clone().into()),
             ..Default::default()
         };
         let mut backoff = Backoff::default();
         loop {
             // A batch that was asked for and not received cannot be asked for again, so one try gets all the time.
-            let spec = CallSpec { deadline: deadline.at(), features: &[], request_id: None };
+            let spec = CallSpec { deadline: deadline.at(), features: Vec::new(), request_id: None };
             match local::scan(shared, &scanner.server, &request, self.layout, spec).await {
                 Ok(answer) => {
                     scanner.next_call = scanner.next_call.wrapping_add(1);
@@ -142,8 +144,11 @@ impl Plan {
     /// Tells the server that the scanner is still wanted. A failure shows at the next batch.
     pub(super) async fn keep_alive(&self, scanner: &Scanner) {
         let request = ScannerKeepAliveRequestPb { scanner_id: scanner.id.clone() };
-        let spec =
-            CallSpec { deadline: Deadline::after(self.keep_alive).at(), features: &[], request_id: None };
+        let spec = CallSpec {
+            deadline: Deadline::after(self.keep_alive).at(),
+            features: Vec::new(),
+            request_id: None,
+        };
         let answer =
             self.table.shared().try_server::<ScannerKeepAlive>(&scanner.server, &request, spec).await;
         if let Err(error) = answer {
@@ -161,21 +166,28 @@ impl Plan {
             close_scanner: Some(true),
             ..Default::default()
         };
-        let spec = CallSpec { deadline: Instant::now() + CLOSE_TIMEOUT, features: &[], request_id: None };
+        let spec =
+            CallSpec { deadline: Instant::now() + CLOSE_TIMEOUT, features: Vec::new(), request_id: None };
         if let Err(error) = self.table.shared().try_server::<Scan>(&scanner.server, &request, spec).await {
             tracing::debug!(%error, "a scanner could not be closed");
         }
     }
 
     fn spec(&self, deadline: &Deadline) -> CallSpec {
-        let features: &[u32] = match (self.layout, self.predicates.is_empty()) {
-            (Layout::Columnar, false) => &[FEATURE_COLUMN_PREDICATES, FEATURE_COLUMNAR_LAYOUT],
-            (Layout::Columnar, true) => &[FEATURE_COLUMNAR_LAYOUT],
-            (Layout::RowWise, false) => &[FEATURE_COLUMN_PREDICATES],
-            (Layout::RowWise, true) => &[],
-        };
+        let wanted = [
+            (FEATURE_COLUMN_PREDICATES, !self.predicates.is_empty()),
+            (FEATURE_COLUMNAR_LAYOUT, self.layout == Layout::Columnar),
+            (FEATURE_BLOOM_FILTER, self.has_bloom_filter),
+        ];
+        let features = wanted.into_iter().filter_map(|(feature, wanted)| wanted.then_some(feature)).collect();
         let deadline = deadline.of_try(self.table.shared().options.rpc_timeout);
         CallSpec { deadline, features, request_id: None }
+    }
+
+    /// The wanted columns as requests describe them, virtual ones left out.
+    pub(crate) fn stored_columns(&self) -> Vec<ColumnSchemaPb> {
+        let columns = self.projection.columns().iter();
+        columns.filter(|column| column.data_type != DataType::IsDeleted).map(projected).collect()
     }
 
     fn open_request(&self, progress: &Progress, tablet: &Tablet) -> ScanRequestPb {
@@ -194,6 +206,7 @@ impl Plan {
             stop_primary_key: bound(&self.upper_key),
             projected_columns: self.projection.columns().iter().map(projected).collect(),
             read_mode: Some(read_mode.into()),
+            snap_start_timestamp: self.since.map(|timestamp| timestamp.0),
             snap_timestamp: progress.snapshot.map(|timestamp| timestamp.0),
             propagated_timestamp: self.table.shared().observed(),
             cache_blocks: Some(self.cache_blocks),
@@ -207,6 +220,7 @@ impl Plan {
             new_scan_request: Some(new),
             call_seq_id: Some(0),
             batch_size_bytes: self.batch_bytes,
+            query_id: Some(self.query_id.clone().into()),
             ..Default::default()
         }
     }
@@ -222,6 +236,9 @@ impl Plan {
         let shared = self.table.shared();
         shared.observe(message.propagated_timestamp);
         shared.observe(message.snap_timestamp);
+        if let Some(metrics) = &message.resource_metrics {
+            progress.tally.add(metrics);
+        }
         if self.read_mode == ReadMode::SnapshotNow && progress.snapshot.is_none() {
             progress.snapshot = message.snap_timestamp.map(Timestamp);
         }
@@ -266,16 +283,21 @@ impl Plan {
         row_block::decode(&self.projection, count, &data, &indirect, false)
     }
 
-    pub(super) fn not_located(&self, source: MasterError) -> ScanError {
+    pub(crate) fn not_located(&self, source: MasterError) -> ScanError {
         ScanError::Locate { table: self.table.name().to_owned(), source: Box::new(source) }
     }
 
-    fn refused(&self, tablet: &Tablet, source: AttemptError) -> ScanError {
+    pub(crate) fn refused(&self, tablet: &Tablet, source: AttemptError) -> ScanError {
         let (table, tablet) = (self.table.name().to_owned(), tablet.id().to_owned());
         ScanError::Refused { table, tablet, source: Box::new(source) }
     }
 
-    fn timed_out(&self, tablet: &Tablet, deadline: &Deadline, last: Option<AttemptError>) -> ScanError {
+    pub(crate) fn timed_out(
+        &self,
+        tablet: &Tablet,
+        deadline: &Deadline,
+        last: Option<AttemptError>,
+    ) -> ScanError {
         ScanError::TimedOut {
             table: self.table.name().to_owned(),
             tablet: tablet.id().to_owned(),
@@ -303,10 +325,12 @@ fn sidecar(sidecars: &[Bytes], index: Option<i32>) -> Option<Bytes> {
     sidecars.get(usize::try_from(index?).ok()?).cloned()
 }
 
-/// What a server checks of a projected column: name, type and whether it may be NULL.
+/// What a server checks of a projected column: name, type and whether it may be NULL. A virtual one must have a default.
 fn projected(column: &Column) -> ColumnSchemaPb {
     let full = ColumnSchemaPb::from(column);
+    let is_virtual = column.data_type == DataType::IsDeleted;
     ColumnSchemaPb {
+        read_default_value: is_virtual.then(|| Bytes::from_static(&[0])),
         name: full.name,
         r#type: full.r#type,
         is_nullable: full.is_nullable,
@@ -319,6 +343,8 @@ fn projected(column: &Column) -> ColumnSchemaPb {
 const FEATURE_COLUMN_PREDICATES: u32 = 1;
 /// `TabletServerFeatures::COLUMNAR_LAYOUT_FEATURE`.
 const FEATURE_COLUMNAR_LAYOUT: u32 = 5;
+/// `TabletServerFeatures::BLOOM_FILTER_PREDICATE_V2`.
+const FEATURE_BLOOM_FILTER: u32 = 6;
 /// `RowFormatFlags::COLUMNAR_LAYOUT`.
 const FORMAT_COLUMNAR: u64 = 2;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -40,9 +40,7 @@ pub(super) async fn scan(
         let call = shared.memories.begin(descriptors);
         let request =
             LocalScanRequestPb { scan: request.clone(), generation: call.number, released: call.released };
-        let CallSpec { deadline, features, .. } = spec;
-        let spec = CallSpec { deadline, features, request_id: None };
-        match shared.try_server::<local_scan_service::Scan>(server, &request, spec).await {
+        match shared.try_server::<local_scan_service::Scan>(server, &request, spec.clone()).await {
             Ok(Response { message, sidecars, descriptors, .. }) => {
                 let LocalScanResponsePb { scan, shared: columns, release } = message;
                 let release = release.unwrap_or(false);

@@ -9,7 +9,9 @@ use tokio::sync::mpsc;
 
 use super::batch::Batch;
 use super::fetch::Fetched;
-use super::{Plan, ReadMode, ScanError};
+use super::metrics::Tally;
+use super::plan::Plan;
+use super::{ReadMode, ScanError};
 use crate::locate::Place;
 use crate::retry::{Advice, Deadline};
 
@@ -21,6 +23,7 @@ pub(super) struct Progress {
     pub(super) snapshot: Option<Timestamp>,
     /// For fault tolerant scans: the last key read in this tablet.
     pub(super) last_key: Option<Bytes>,
+    pub(super) tally: Arc<Tally>,
 }
 
 /// A scanner at a server.
@@ -39,19 +42,23 @@ enum Flow {
 }
 
 /// Runs until the end, an error, or the reader is gone.
-pub(super) async fn run(plan: Plan, reader: mpsc::Sender<Result<Batch, ScanError>>) {
-    if let Err(error) = scan(&plan, &reader).await {
+pub(super) async fn run(plan: Plan, tally: Arc<Tally>, reader: mpsc::Sender<Result<Batch, ScanError>>) {
+    if let Err(error) = scan(&plan, tally, &reader).await {
         // A reader that is gone does not want to know.
         drop(reader.send(Err(error)).await);
     }
 }
 
-async fn scan(plan: &Plan, reader: &mpsc::Sender<Result<Batch, ScanError>>) -> Result<(), ScanError> {
+async fn scan(
+    plan: &Plan,
+    tally: Arc<Tally>,
+    reader: &mpsc::Sender<Result<Batch, ScanError>>,
+) -> Result<(), ScanError> {
     let snapshot = match plan.read_mode {
         ReadMode::Snapshot(timestamp) => Some(timestamp),
         _ => None,
     };
-    let mut progress = Progress { remaining: plan.limit, snapshot, last_key: None };
+    let mut progress = Progress { remaining: plan.limit, snapshot, last_key: None, tally };
     if progress.remaining == Some(0) {
         return Ok(());
     }

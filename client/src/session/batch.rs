@@ -75,7 +75,7 @@ impl Batch {
             key.clear();
             cells.clear();
             cells.extend((0..table.schema().key_columns()).map(|column| operation.row().cell(column)));
-            if let Err(source) = table.partitioner().encode(&cells, &mut key) {
+            if let Err(source) = table.key_partitioner().encode(&cells, &mut key) {
                 fail(Arc::new(WriteError::Key { table: name(), source }));
                 continue;
             }

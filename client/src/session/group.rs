@@ -66,7 +66,7 @@ impl Group {
                     message.authz_token = table.authz_token();
                     let spec = CallSpec {
                         deadline: deadline.of_try(shared.options.rpc_timeout),
-                        features: &[],
+                        features: Vec::new(),
                         request_id: Some(request.next_try()),
                     };
                     match shared.try_server::<Write>(&server, &message, spec).await {
