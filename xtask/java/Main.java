@@ -1,6 +1,10 @@
+import java.nio.file.Path;
 import org.apache.kudu.client.KuduClient;
 
-/** A cluster through the Java client: `Main check MASTER TABLES`, `Main list MASTER`, or `Main ddl|tables MASTER`. */
+/**
+ * A cluster through the Java client: `Main check MASTER TABLES`, `Main list MASTER`, `Main ddl|tables MASTER`, `Main tokens MASTER
+ * TABLE START END FILE` or `Main open-tokens MASTER FILE FILE`.
+ */
 public final class Main {
   private Main() {}
 
@@ -20,6 +24,12 @@ public final class Main {
         } else {
           new Tables(client).run();
         }
+      }
+      return;
+    }
+    if (arguments[0].endsWith("tokens")) {
+      try (KuduClient client = new KuduClient.KuduClientBuilder(master).build()) {
+        tokens(new Tokens(client), arguments);
       }
       return;
     }
@@ -49,5 +59,13 @@ public final class Main {
       checks.run("tables_made_by_one_client_are_open_to_another", () -> definitions.inTurn(tables));
     }
     System.exit(checks.finish());
+  }
+
+  private static void tokens(Tokens tokens, String[] arguments) throws Exception {
+    if (arguments[0].equals("tokens")) {
+      tokens.make(arguments[2], Long.parseLong(arguments[3]), Long.parseLong(arguments[4]), Path.of(arguments[5]));
+    } else {
+      tokens.open(Path.of(arguments[2]), Path.of(arguments[3]));
+    }
   }
 }

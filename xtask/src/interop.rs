@@ -10,6 +10,7 @@ mod programs;
 mod subcommands;
 mod suite;
 mod target;
+mod tokens;
 mod unix;
 mod wire;
 

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Kit;
 use super::target::Target;
+use super::{Kit, tokens};
 use crate::step;
 
 /// The program, compiled.
@@ -18,7 +18,8 @@ pub(super) struct Program {
 pub(super) fn run(kit: &Kit, target: &Target, tables: u32) -> Result<()> {
     println!("\ninterop: the Java client on {}", target.master);
     let program = Program::compile(kit)?;
-    step::run(&mut program.command(&["check", &target.master, &tables.to_string()]))
+    step::run(&mut program.command(&["check", &target.master, &tables.to_string()]))?;
+    tokens::run(kit, &program, target)
 }
 
 impl Program {
