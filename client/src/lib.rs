@@ -25,7 +25,7 @@
 //!
 //! Besides: [scan tokens](ScanToken) that the Java and C++ clients open and make, [scans of what changed](ScanBuilder::diff_scan)
 //! between two snapshots, [bloom filters](Table::bloom_filter), [partition lists](Table::tablets) and the
-//! [placement of rows](Partitioner).
+//! [placement of rows](Partitioner), and with the feature `arrow` batches as Arrow's record batches, both ways.
 //!
 //! What it is not (yet): no transactions, no TLS, Kerberos or tokens; it authenticates by SASL PLAIN,
 //! which Kudu servers take from trusted networks unless told otherwise.
@@ -35,6 +35,8 @@
 #![forbid(unsafe_code)]
 
 mod alter;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod blocking;
 mod bloom;
 mod builder;

@@ -27,15 +27,23 @@ enum Outcome {
 
 type Step = (&'static str, fn() -> Result<()>);
 
+/// What is off by default and tested all the same.
+const FEATURES: &str = "--features=client/arrow";
+
 const LOCAL: &[Step] = &[
     ("format", || step::run(&mut cargo(&["fmt", "--all", "--check"]))),
-    ("clippy", || step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("clippy", || {
+        step::run(&mut cargo(&["clippy", "--workspace", FEATURES, "--all-targets", "--", "-D", "warnings"]))
+    }),
     ("lint", || lint::run(&step::root())),
     // `--lib` would also run the tests of libraries that say they have none to run (loom-models).
-    ("tests", || step::run(&mut cargo(&["test", "--workspace", "--no-fail-fast", "--tests"]))),
-    ("doc tests", || step::run(&mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]))),
+    ("tests", || step::run(&mut cargo(&["test", "--workspace", FEATURES, "--no-fail-fast", "--tests"]))),
+    ("doc tests", || step::run(&mut cargo(&["test", "--workspace", FEATURES, "--no-fail-fast", "--doc"]))),
     ("documentation", || {
-        step::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+        step::run(
+            cargo(&["doc", "--workspace", FEATURES, "--no-deps", "--quiet"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )
     }),
 ];
 

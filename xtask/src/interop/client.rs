@@ -13,7 +13,8 @@ const SOCKETS_VARIABLE: &str = "NYALA_TEST_UNIX_SOCKETS";
 pub(super) fn run(target: &Target) -> Result<()> {
     for (sockets, way) in [("true", "unix sockets"), ("false", "TCP")] {
         println!("\ninterop: our client on the servers of {}, over {way}", target.master);
-        let mut command = step::cargo(&["test", "--package", "client", "--lib", "--tests"]);
+        let mut command =
+            step::cargo(&["test", "--package", "client", "--features", "arrow", "--lib", "--tests"]);
         step::run(command.env(MASTER_VARIABLE, &target.master).env(SOCKETS_VARIABLE, sockets))?;
     }
     Ok(())
