@@ -44,7 +44,8 @@ pub(super) fn run(kit: &Kit, program: &Program, target: &Target) -> Result<()> {
     }
     tally.compare("ours_opens_java", &made, &opened);
     let partitions = runtime.block_on(exchange.partitions())?;
-    tally.compare("partitions_of_rows", &[placed.clone()], &[Line { rows: partitions, ..placed }]);
+    let ours = Line { rows: partitions, ..placed.clone() };
+    tally.compare("partitions_of_rows", &[placed], &[ours]);
 
     runtime.block_on(exchange.client.delete_table(exchange.table.name()))?;
     tally.finish(begin.elapsed())
