@@ -1,18 +1,18 @@
 //! What a batch does to each row, decided before anything is written.
 
-use std::cmp::Ordering;
+mod whole;
+
 use std::collections::HashSet;
 
-use schema::row_ops::{Alike, AlikeCells};
+use schema::row_ops::Alike;
 use schema::{Cell, Column, OpKind, Ops, Schema};
 
 use super::outcome::{RowError, RowErrorKind, WriteMetrics};
 use super::summary::Summary;
-use crate::layer::{Ends, Layers, Place};
+use crate::layer::{Layers, Place};
 use crate::memory::column::{ColumnBuffer, Layout};
 use crate::memory::index::{KeyIndex, RowId, TOUCHED_AT_ONCE};
 use crate::memory::rows::MemRows;
-use crate::memory::runs;
 use crate::rowset::RowsetError;
 
 /// A row version to append.
@@ -118,7 +118,7 @@ pub(crate) fn plan(
     let summaries = match read {
         ReadOnce::Each(summaries) => summaries,
         ReadOnce::Alike(alike) => {
-            let hashes = hashes(schema, &alike, ops.len(), hash);
+            let hashes = whole::hashes(schema, &alike, ops.len(), hash);
             if planner.insert_all(&alike, &hashes) {
                 return Ok(planner.plan);
             }
@@ -272,79 +272,6 @@ impl<'a> Planner<'_, 'a> {
         self.index.runs.find(|row| self.stored.compare_key(self.schema, row, cells))
     }
 
-    /// Decides a batch that does nothing but insert or upsert rows whose keys ascend, between no two keys of the tablet; false =
-    /// nothing is decided.
-    fn insert_run(&mut self, alike: &Alike<'_>) -> bool {
-        let count = self.ops.len();
-        let keys = &alike.columns()[..self.schema.key_columns()];
-        if !self.may_insert(alike, count) || !ascend(self.layouts, keys, count) {
-            return false;
-        }
-        let key = |op| keys.iter().map(|column| column.cell(op)).collect();
-        let ends = Ends { first: key(0), last: key(count - 1) };
-        let Self { schema, stored, first_new, .. } = *self;
-        let order = |row, end| stored.compare_key(schema, row, ends.of(end));
-        // To look at a few rows that came otherwise costs less than to look all of these up.
-        let most = count / 4;
-        let added = self.index.are_apart(most, order)
-            && self.layers.are_apart(most, &ends)
-            && self.index.runs.add(first_new, count as u32, order);
-        if added {
-            self.insert_whole(alike.kind(), count);
-        }
-        added
-    }
-
-    /// Whether this is a long batch of inserts or upserts, in bounds.
-    fn may_insert(&self, alike: &Alike<'_>, count: usize) -> bool {
-        let kind = alike.kind();
-        count >= MANY && (kind.is_insert() || kind.is_upsert()) && self.bytes_of(alike, count) <= BATCH_BYTES
-    }
-
-    fn insert_whole(&mut self, kind: OpKind, count: usize) {
-        let Plan { whole, inserted, metrics, .. } = &mut self.plan;
-        (*whole, *inserted) = (true, count as u64);
-        match kind.is_insert() {
-            true => metrics.successful_inserts = *inserted,
-            false => metrics.successful_upserts = *inserted,
-        }
-    }
-
-    /// Decides a batch that does nothing but insert or upsert many keys, none of which is there; false = nothing is decided.
-    fn insert_all(&mut self, alike: &Alike<'_>, hashes: &[u64]) -> bool {
-        let unknown = !self.layers.layers.is_empty() || !self.index.runs.is_empty();
-        if unknown || !self.may_insert(alike, hashes.len()) {
-            return false;
-        }
-        let Self { schema, stored, ops, first_new, .. } = *self;
-        let (mut cells, mut earlier) = (Vec::new(), Vec::new());
-        let are_new = self.index.insert_new(hashes, first_new, |number, row| {
-            ops.read(number as usize, &mut cells);
-            let staged = row.checked_sub(first_new).map(|op| ops.read(op as usize, &mut earlier).is_some());
-            is_key(schema, &cells, stored, row, staged.map(|_| &earlier[..]))
-        });
-        if are_new {
-            self.insert_whole(alike.kind(), hashes.len());
-        }
-        are_new
-    }
-
-    /// What so many new rows take.
-    fn bytes_of(&self, alike: &Alike<'_>, count: usize) -> u64 {
-        let content = |(column, cells): (&Column, &AlikeCells<'_>)| match cells {
-            AlikeCells::Varlen(cells) => {
-                let lengths = (0..count).filter_map(|op| cells.place(op)).map(|(start, end)| end - start);
-                lengths.sum::<usize>()
-            }
-            AlikeCells::Same(cell) if column.data_type.is_varlen() => {
-                cell.value().map_or(0, <[u8]>::len) * count
-            }
-            AlikeCells::Same(_) | AlikeCells::Fixed(_) => 0,
-        };
-        let content: usize = self.schema.columns().iter().zip(alike.columns()).map(content).sum();
-        self.fresh_bytes * count as u64 + content as u64
-    }
-
     fn next_row(&self) -> RowId {
         self.first_new + self.plan.rows.len() as u32
     }
@@ -407,33 +334,6 @@ impl<'a> Planner<'_, 'a> {
     }
 }
 
-/// The hashes of all keys.
-fn hashes(schema: &Schema, alike: &Alike<'_>, count: usize, hash: &dyn Fn(&[Cell<'_>]) -> u64) -> Vec<u64> {
-    let columns = &alike.columns()[..schema.key_columns()];
-    let mut cells = vec![Cell::Unset; columns.len()];
-    let one = |op| {
-        cells.iter_mut().zip(columns).for_each(|(cell, column)| *cell = column.cell(op));
-        hash(&cells)
-    };
-    (0..count).map(one).collect()
-}
-
-/// Whether each key is above the one before it.
-fn ascend(layouts: &[Layout], keys: &[AlikeCells<'_>], count: usize) -> bool {
-    if let ([AlikeCells::Fixed(cells)], Some(8)) = (keys, layouts[0].width) {
-        let numbers = (0..count).map(|op| cells.array(op).map_or(i64::MIN, |cell| i64::from_le_bytes(*cell)));
-        return numbers.is_sorted_by(|a, b| a < b);
-    }
-    let is_above = |op: usize| {
-        let columns = layouts.iter().zip(keys).map(|(layout, cells)| {
-            let [before, behind] = [op - 1, op].map(|op| cells.cell(op).value().unwrap_or_default());
-            runs::compare(*layout, before, behind)
-        });
-        columns.fold(Ordering::Equal, Ordering::then).is_lt()
-    };
-    (1..count).all(is_above)
-}
-
 /// Whether a row has the key that `cells` start with. Rows of the same batch are `earlier` cells, others are stored.
 fn is_key(
     schema: &Schema,
@@ -453,9 +353,6 @@ fn is_key(
 
 /// What the row versions of one batch may take.
 const BATCH_BYTES: u64 = 1 << 30;
-
-/// Shorter batches are decided operation by operation.
-const MANY: usize = 256;
 
 /// Rows that leave the runs with each operation that is not part of one.
 const ABSORBED: usize = 8;
