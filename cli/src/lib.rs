@@ -17,6 +17,7 @@
 pub mod alteration;
 pub mod condition;
 pub mod definition;
+pub mod files;
 pub mod interrupt;
 pub mod range;
 pub mod reader;

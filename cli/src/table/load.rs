@@ -1,13 +1,20 @@
 //! `nyala table load`.
 
+#[cfg(feature = "files")]
+mod batches;
+mod csv;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
+use cli::files::Format;
 use cli::interrupt::{Interrupt, Interrupted};
 use cli::report;
-use cli::rows::{BadRow, BadRows, CsvTable, Reason};
-use client::{Client, FlushMode, Operation, Table};
+use cli::rows::{BadRow, BadRows, Reason};
+use client::schema::Schema;
+use client::{Client, FlushMode, Session, Table};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::Target;
@@ -16,8 +23,11 @@ use crate::Target;
 #[derive(clap::Args)]
 pub(crate) struct Load {
     table: String,
-    /// CSV with a header, plain or .gz; empty cells and NA are null.
+    /// CSV with a header, plain or .gz, in which empty cells and NA are null; or an Arrow IPC or Parquet file.
     file: PathBuf,
+    /// csv, arrow or parquet, whatever the file's name says.
+    #[arg(long)]
+    format: Option<Format>,
     /// The primary key's columns, in order: of the table that is made, if it is not there.
     #[arg(long, value_delimiter = ',')]
     key: Vec<String>,
@@ -37,48 +47,15 @@ pub(crate) struct Load {
 impl Load {
     pub(super) async fn run(self, interrupt: &Interrupt) -> Result<()> {
         let client = self.target.connect().await?;
-        let (table, csv) = self.prepare(&client).await?;
-        let places = places(&table, &csv)?;
-        let begin = Instant::now();
-        let mut bad = BadRows::new(!self.strict);
-        let session = client.session().mode(FlushMode::AutoBackground).build();
-        let bar = report::progress(csv.rows(), "loading");
-        let mut sent = 0_u64;
-        for row in csv.read()? {
-            if interrupt.is_set() {
-                break;
-            }
-            bar.inc(1);
-            let row = match row {
-                Ok(row) => row,
-                Err(row) => {
-                    bad.note(row)?;
-                    continue;
-                }
-            };
-            let mut operation = if self.upsert { table.upsert() } else { table.insert() };
-            match fill(&mut operation, &table, &places, row.values) {
-                Ok(()) => {}
-                Err((column, value)) => {
-                    let reason = Reason::Refused("no value of the table's column".to_owned());
-                    bad.note(BadRow { line: row.line, column, value, reason })?;
-                    continue;
-                }
-            }
-            session.apply(operation).await?;
-            sent += 1;
-            if session.pending_errors() > 0 {
-                sent -= refused(&session, &mut bad)?;
-            }
-        }
-        let flushed = session.flush().await;
-        if session.pending_errors() > 0 {
-            sent -= refused(&session, &mut bad)?;
-        } else {
-            flushed?;
-        }
-        bar.finish_and_clear();
-        let seconds = begin.elapsed().as_secs_f64();
+        let loaded = match self.format.unwrap_or_else(|| Format::of(&self.file)) {
+            Format::Csv => csv::load(&self, &client, interrupt).await?,
+            #[cfg(feature = "files")]
+            format => batches::load(&self, &client, format, interrupt).await?,
+            #[cfg(not(feature = "files"))]
+            _ => bail!("this nyala was built without the feature `files`: it reads CSV only"),
+        };
+        let (sent, bad) = (loaded.sent, &loaded.bad);
+        let seconds = loaded.begin.elapsed().as_secs_f64();
         if self.target.json {
             say!(
                 "{}",
@@ -100,18 +77,10 @@ impl Load {
         Ok(())
     }
 
-    /// The table, made after the file's columns if it is not there, and the file.
-    async fn prepare(&self, client: &Client) -> Result<(Table, CsvTable)> {
+    /// The table, if it is there; a key is needed if it is not.
+    async fn existing(&self, client: &Client) -> Result<Option<Table>> {
         if client.table_exists(&self.table).await? {
-            let table = client.open_table(&self.table).await?;
-            let schema = table.schema();
-            let key: Vec<String> = schema
-                .columns()
-                .iter()
-                .take(schema.key_columns())
-                .map(|column| column.name.clone())
-                .collect();
-            return Ok((table, CsvTable::inspect(&self.file, &key)?));
+            return Ok(Some(client.open_table(&self.table).await?));
         }
         if self.key.is_empty() {
             bail!(
@@ -119,68 +88,72 @@ impl Load {
                 self.table
             );
         }
-        let csv = CsvTable::inspect(&self.file, &self.key)?;
+        Ok(None)
+    }
+
+    async fn make(&self, client: &Client, schema: Schema) -> Result<Table> {
         let key: Vec<&str> = self.key.iter().map(String::as_str).collect();
-        let mut creator = client.create_table(&self.table, csv.schema().clone()).replicas(1);
+        let mut creator = client.create_table(&self.table, schema).replicas(1);
         if self.buckets > 1 {
             creator = creator.hash_partition(&key, self.buckets);
         }
-        Ok((creator.create().await?, csv))
+        Ok(creator.create().await?)
     }
 }
 
-/// For each column of the file, which of the table it is.
-fn places(table: &Table, csv: &CsvTable) -> Result<Vec<usize>> {
-    let place = |column: &client::schema::Column| {
-        table.schema().index_of(&column.name).ok_or_else(|| {
-            anyhow::anyhow!("the file has a column {:?}, the table {} has not", column.name, table.name())
-        })
-    };
-    csv.schema().columns().iter().map(place).collect()
+/// Rows on their way into a table.
+struct Loading {
+    table: Table,
+    session: Session,
+    bad: BadRows,
+    sent: u64,
+    begin: Instant,
+    bar: ProgressBar,
 }
 
-/// Sets the cells; the column and value that do not fit, if one does not.
-fn fill(
-    operation: &mut Operation,
-    table: &Table,
-    places: &[usize],
-    values: Vec<Option<client::schema::Value>>,
-) -> Result<(), (String, String)> {
-    for (&place, value) in places.iter().zip(values) {
-        let Some(column) = table.schema().columns().get(place) else { continue };
-        let shown = value.as_ref().map(|value| cli::text::show(value, column));
-        let set = match (value, &shown) {
-            // The file's types are guessed: the text is what counts.
-            (Some(value), Some(text)) if value.data_type() != column.data_type => {
-                cli::text::read(text, column).map(|value| operation.row_mut().set_at(place, value).is_ok())
-            }
-            (Some(value), _) => Some(operation.row_mut().set_at(place, value).is_ok()),
-            (None, _) => Some(operation.row_mut().set_null_at(place).is_ok()),
-        };
-        if set != Some(true) {
-            return Err((column.name.clone(), shown.unwrap_or_else(|| "NULL".to_owned())));
+impl Loading {
+    /// `rows` is how many are to come, 0 if nobody knows.
+    fn begin(load: &Load, client: &Client, table: Table, rows: u64) -> Loading {
+        Loading {
+            table,
+            session: client.session().mode(FlushMode::AutoBackground).build(),
+            bad: BadRows::new(!load.strict),
+            sent: 0,
+            begin: Instant::now(),
+            bar: report::progress(rows, "loading"),
         }
     }
-    Ok(())
-}
 
-/// Notes the rows that the servers refused; how many.
-fn refused(session: &client::Session, bad: &mut BadRows) -> Result<u64> {
-    let errors = session.take_errors();
-    let count = errors.errors.len() as u64 + errors.dropped;
-    for failure in errors.errors {
-        let schema = failure.operation().table().schema().clone();
-        let row = failure.operation().row();
-        let columns = schema.columns().iter().take(schema.key_columns()).enumerate();
-        let key = columns.map(|(index, column)| {
-            row.value(index).map(|value| cli::text::show(&value, column)).unwrap_or_default()
-        });
-        bad.note(BadRow {
-            line: 0,
-            column: "(key)".to_owned(),
-            value: key.collect::<Vec<_>>().join(","),
-            reason: Reason::Refused(failure.error().to_string()),
-        })?;
+    /// Notes the rows that the servers have refused so far.
+    fn note_refused(&mut self) -> Result<()> {
+        let errors = self.session.take_errors();
+        self.sent -= errors.errors.len() as u64 + errors.dropped;
+        for failure in errors.errors {
+            let schema = failure.operation().table().schema().clone();
+            let row = failure.operation().row();
+            let columns = schema.columns().iter().take(schema.key_columns()).enumerate();
+            let key = columns.map(|(index, column)| {
+                row.value(index).map(|value| cli::text::show(&value, column)).unwrap_or_default()
+            });
+            self.bad.note(BadRow {
+                line: 0,
+                column: "(key)".to_owned(),
+                value: key.collect::<Vec<_>>().join(","),
+                reason: Reason::Refused(failure.error().to_string()),
+            })?;
+        }
+        Ok(())
     }
-    Ok(count)
+
+    /// Waits for the rows that are still on their way.
+    async fn finish(mut self) -> Result<Loading> {
+        let flushed = self.session.flush().await;
+        if self.session.pending_errors() > 0 {
+            self.note_refused()?;
+        } else {
+            flushed?;
+        }
+        self.bar.finish_and_clear();
+        Ok(self)
+    }
 }
