@@ -104,9 +104,7 @@ impl MasterOptions {
             flags: flags.clone(),
         })
     }
-}
 
-impl MasterOptions {
     /// The limits with what SetFlag has changed of them.
     pub(crate) fn limits_now(&self) -> Limits {
         Limits { table_write_limit: self.flags.bool(TABLE_WRITE_LIMIT), ..self.limits.clone() }
