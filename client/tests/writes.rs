@@ -312,3 +312,34 @@ async fn null_default_empty_and_missing_are_told_apart() {
     );
     client.delete_table(table.name()).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_key_that_is_immutable_is_a_key_as_any_other() {
+    let client = connect().await;
+    let columns = vec![
+        Column::new("id", DataType::Int64).immutable(true),
+        Column::new("value", DataType::Int32),
+        Column::new("kept", DataType::Int32).nullable(true).immutable(true),
+    ];
+    let schema = Schema::new(columns, 1).unwrap();
+    let name = unique_name("immutable_key");
+    let table = client.create_table(&name, schema).replicas(1).hash_partition(&["id"], 2);
+    let table = table.create().await.unwrap();
+    let session = client.session().build();
+    let with = |op: Operation, value: i32| op.with("id", 1_i64).unwrap().with("value", value).unwrap();
+    for operation in [
+        with(table.insert(), 1).with("kept", 7).unwrap(),
+        with(table.update(), 2),
+        with(table.upsert(), 3),
+        with(table.upsert_ignore(), 4).with("kept", 8).unwrap(),
+        with(table.update_ignore(), 5).with("kept", 9).unwrap(),
+    ] {
+        session.apply(operation).await.unwrap();
+    }
+    // Who has not made the table opens it, too.
+    let opened = connect().await.open_table(&name).await.unwrap();
+    assert!(opened.schema().columns()[0].immutable);
+    let rows = opened.scan().start().unwrap().collect_rows().await.unwrap();
+    assert_eq!(rows, [[Some(Value::Int64(1)), Some(Value::Int32(5)), Some(Value::Int32(7))]]);
+    client.delete_table(&name).await.unwrap();
+}

@@ -365,10 +365,6 @@ async fn what_real_masters_do_not_survive_or_should_not_take() {
         invalid_schema(vec![sized(15, 20, 0)], "precision"),
         invalid_schema(vec![sized(15, 5, 6)], "scale"),
         invalid_schema(
-            vec![change(ColumnSchemaDeltaPb { immutable: Some(true), ..delta("key") })],
-            "immutable",
-        ),
-        invalid_schema(
             vec![add(ColumnSchemaPb {
                 read_default_value: Some(bytes::Bytes::from_static(&[1, 2, 3, 4, 5])),
                 ..not_null("a")

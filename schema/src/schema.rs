@@ -43,9 +43,6 @@ impl Schema {
                 if !column.data_type.can_be_key() {
                     return Err(SchemaError::KeyType { column: name(), data_type: column.data_type });
                 }
-                if column.immutable {
-                    return Err(SchemaError::ImmutableKey { column: name() });
-                }
             }
             auto_incrementing += usize::from(column.auto_incrementing);
         }
@@ -186,12 +183,6 @@ pub enum SchemaError {
         /// Type of the column.
         data_type: DataType,
     },
-    /// Keys cannot change anyway.
-    #[error("key column '{column}' must not be immutable")]
-    ImmutableKey {
-        /// Name of the column.
-        column: String,
-    },
     /// A table counts one column up.
     #[error("more than one auto-incrementing column")]
     SeveralAutoIncrementing,
@@ -237,7 +228,6 @@ mod tests {
             assert!(matches!(error(vec![Column::new("a", data_type)], 1), SchemaError::KeyType { .. }));
         }
         assert!(matches!(error(vec![], 1), SchemaError::KeyColumns { .. }));
-        assert!(matches!(error(vec![int("a").immutable(true)], 1), SchemaError::ImmutableKey { .. }));
     }
 
     #[test]

@@ -88,7 +88,8 @@ impl Decoder {
             fill: fill(column),
             key: index < table.key_columns(),
             nullable: column.nullable,
-            immutable: column.immutable,
+            // A key only tells which row is meant.
+            immutable: column.immutable && index >= table.key_columns(),
             safe_bytes: match column.data_type {
                 DataType::Varchar => usize::from(column.length).min(bounds::MAX_CELL_SIZE),
                 data_type if data_type.is_varlen() => bounds::MAX_CELL_SIZE,
