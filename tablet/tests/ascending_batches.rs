@@ -105,6 +105,25 @@ proptest! {
     }
 }
 
+#[test]
+fn a_load_in_order_needs_no_entry_a_key_beside_files_either() {
+    let tablet = reopen(Memory::new(), SyncPolicy::Always).unwrap();
+    let insert = |keys: std::ops::Range<i32>| {
+        let schema = table();
+        let rows: Vec<_> =
+            keys.map(|key| row(&schema, OpKind::Insert, key, Some(key), Some("text"))).collect();
+        batch(&tablet, &rows).unwrap().row_errors.len()
+    };
+    // Two INT32, a bit that says which are not NULL, an offset and four bytes of text; an offset more, and a list of four runs.
+    let bytes = |rows: u64| rows * (4 + 4 + 4 + 4) + rows.div_ceil(8) + 4 + 4 * 8;
+    assert_eq!((insert(0..1000), tablet.statistics().memory_bytes), (0, bytes(1000)));
+    tablet.flush(Timestamp::MIN).unwrap();
+    assert_eq!((insert(1000..2000), tablet.statistics().memory_bytes), (0, bytes(1000)));
+    assert_eq!(insert(1999..2999), 1, "it is in the run");
+    tablet.flush(Timestamp::MIN).unwrap();
+    assert_eq!(insert(999..1999), 1000, "they are in files");
+}
+
 fn two_columns() -> Schema {
     let columns = vec![Column::new("k", DataType::Int16), Column::new("s", DataType::String)];
     Schema::new(columns, 2).unwrap().with_sequential_ids(10)
