@@ -26,11 +26,11 @@ mod ddl;
 mod driver;
 mod fault;
 mod heartbeat;
+mod maintenance;
 mod options;
 mod placement;
 mod server;
 mod services;
-mod upkeep;
 
 pub use options::{Limits, MasterOptions};
 pub use server::Master;

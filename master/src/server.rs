@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rpc_server::Server;
 use server_base::acl::process_user;
 use server_base::data_folder::DataFolder;
-use server_base::upkeep::Upkeep;
+use server_base::maintenance::MaintenanceManager;
 use server_base::{Listening, ServerClock, ServerIdentity, ServerUuid, StartError, durability, info_file};
 use tablet::{BlockCache, Storage};
 use tokio::sync::{Semaphore, watch};
@@ -16,9 +16,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::catalog::Catalog;
 use crate::catalog::store::{Store, StoreError};
 use crate::driver::{Driver, Names, Running};
+use crate::maintenance::CatalogTablet;
 use crate::options::MasterOptions;
 use crate::services::{self, Context};
-use crate::upkeep::CatalogTablet;
 
 /// A master that serves until [`shutdown`](Self::shutdown), or until it is dropped.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Master {
     bound: Vec<SockAddr>,
     driver: Mutex<Running>,
     /// `None` if the catalog is nowhere.
-    upkeep: Mutex<Option<Upkeep>>,
+    maintenance: Mutex<Option<MaintenanceManager>>,
     context: Arc<Context>,
     /// Locked as long as the master is there.
     _folder: Option<DataFolder>,
@@ -48,9 +48,8 @@ impl Master {
         let clock = ServerClock::new();
         let (catalog, cluster_id) = open_catalog(folder.as_ref(), &options, &clock)?;
         let (identity, flags) = (options.identity.clone(), options.flags.clone());
-        let upkeep =
-            catalog.stored().map(|tablet| Upkeep::start(&flags, &Arc::new(CatalogTablet::new(tablet))));
-        let upkeep = Mutex::new(upkeep.transpose()?);
+        let maintain = |tablet| MaintenanceManager::start(&flags, &Arc::new(CatalogTablet::new(tablet)));
+        let maintenance = Mutex::new(catalog.stored().map(maintain).transpose()?);
         let resolver = Arc::new(Names::new(SystemResolver, NAMES_TTL));
         let listening = Listening::start("Master", &options.rpc, &identity, &flags, &*resolver)?;
         let (proxied, unix, advertised) =
@@ -84,7 +83,7 @@ impl Master {
         server.ready();
         info_file::write(&flags, &context.identity.status(&bound))?;
         tracing::info!(uuid = %context.identity.uuid(), ?bound, ?unix, "the master serves");
-        Ok(Master { server, bound, driver: Mutex::new(driver), upkeep, context, _folder: folder })
+        Ok(Master { server, bound, driver: Mutex::new(driver), maintenance, context, _folder: folder })
     }
 
     /// 32 hex digits.
@@ -111,7 +110,7 @@ impl Master {
     pub fn shutdown(&self) {
         self.driver.lock().stop();
         self.server.shutdown();
-        *self.upkeep.lock() = None;
+        *self.maintenance.lock() = None;
         self.context.catalog.lock().close();
     }
 }

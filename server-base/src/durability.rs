@@ -3,11 +3,11 @@
 use tablet::{LogOptions, SyncPolicy};
 
 use crate::flags::{FlagSet, FlagSetBuilder, Kind};
-use crate::upkeep;
+use crate::maintenance;
 
 /// Adds the flags to a server's set.
 pub fn with_flags(flags: FlagSetBuilder) -> FlagSetBuilder {
-    flags.acts_on_all(FLAGS).acts_on_all(upkeep::FLAGS).own(
+    flags.acts_on_all(FLAGS).acts_on_all(maintenance::FLAGS).own(
         INTERVAL,
         Kind::Int32,
         "0",

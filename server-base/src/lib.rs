@@ -28,12 +28,12 @@ mod identity;
 pub mod info_file;
 mod listening;
 pub mod logging;
+pub mod maintenance;
 pub mod program;
 mod rpc_options;
 pub mod signals;
 mod start_error;
 mod trackers;
-pub mod upkeep;
 
 pub use clock::{ServerClock, physical_micros};
 pub use generic_service::GenericService;

@@ -153,19 +153,19 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Upkeep {
+enum Maintenance {
     None,
     Flush,
     Compaction,
 }
 
-fn upkeep() -> impl Strategy<Value = Upkeep> {
+fn maintenance() -> impl Strategy<Value = Maintenance> {
     proptest::sample::select(vec![
-        Upkeep::None,
-        Upkeep::None,
-        Upkeep::Flush,
-        Upkeep::Flush,
-        Upkeep::Compaction,
+        Maintenance::None,
+        Maintenance::None,
+        Maintenance::Flush,
+        Maintenance::Flush,
+        Maintenance::Compaction,
     ])
 }
 
@@ -215,7 +215,7 @@ proptest! {
     #[test]
     fn every_snapshot_shows_what_the_model_says(
         batches in proptest::collection::vec(
-            (proptest::collection::vec(operation(), 0..30), upkeep()), 1..12),
+            (proptest::collection::vec(operation(), 0..30), maintenance()), 1..12),
         bound in (-2..3i8, 0..5u8),
         value in -3..3i32,
         limit in 0..20u64,
@@ -225,7 +225,7 @@ proptest! {
         let schema = tablet.schema();
         let mut model = Model::default();
         let mut snapshots = vec![Timestamp(0), Timestamp::new(NOW, 0)];
-        for (ops, upkeep) in &batches {
+        for (ops, maintenance) in &batches {
             let rows: Vec<_> = ops.iter().map(|op| (op.kind, row(&schema, op))).collect();
             let outcome = batch(&tablet, &rows).unwrap();
             let mut errors = Vec::new();
@@ -244,10 +244,10 @@ proptest! {
             prop_assert_eq!(got, errors);
             snapshots.push(outcome.timestamp);
             snapshots.push(outcome.timestamp.next());
-            if *upkeep != Upkeep::None {
+            if *maintenance != Maintenance::None {
                 tablet.flush(Timestamp::MIN).unwrap();
             }
-            if *upkeep == Upkeep::Compaction {
+            if *maintenance == Maintenance::Compaction {
                 tablet.compact(Timestamp::MIN).unwrap();
             }
         }

@@ -20,6 +20,7 @@
 //! It runs with a real Kudu master of 1.18 as well as with ours.
 #![forbid(unsafe_code)]
 
+mod bootstrap;
 mod commit_wait;
 mod fault;
 mod heartbeat;
@@ -34,7 +35,6 @@ mod server;
 mod services;
 mod storage;
 mod tablets;
-mod upkeep;
 mod write_path;
 
 pub use options::TserverOptions;

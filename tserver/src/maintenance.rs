@@ -1,15 +1,15 @@
-//! What the threads of upkeep know of the tablets of this server.
+//! What the maintenance manager knows of the tablets of this server.
 
 use std::sync::Arc;
 
 use schema::Timestamp;
+use server_base::maintenance::Tablets;
 use server_base::physical_micros;
-use server_base::upkeep::Tablets;
 use tablet::{RowsetError, Tablet, TabletOptions};
 
+use crate::bootstrap;
 use crate::node::Node;
 use crate::tablets::State;
-use crate::upkeep;
 
 impl Tablets for Node {
     fn running(&self) -> Vec<Arc<Tablet>> {
@@ -33,7 +33,7 @@ impl Tablets for Node {
     }
 
     fn reopen(&self, tablet: &Arc<Tablet>) -> bool {
-        upkeep::reopen(self, tablet)
+        bootstrap::reopen(self, tablet)
     }
 
     fn failed(&self, tablet: &str, error: &RowsetError) {

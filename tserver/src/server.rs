@@ -7,9 +7,11 @@ use net_addr::{SockAddr, SystemResolver};
 use parking_lot::Mutex;
 use rpc_server::Server;
 use server_base::data_folder::DataFolder;
+use server_base::maintenance::MaintenanceManager;
 use server_base::{Listening, ServerClock, ServerIdentity, StartError, durability, info_file};
 
 use crate::TserverOptions;
+use crate::bootstrap::{self, Bootstrap};
 use crate::commit_wait::CommitWaits;
 use crate::heartbeat::Heartbeats;
 use crate::memory::MemoryLimit;
@@ -20,7 +22,6 @@ use crate::scanner::shared::SharedBlocks;
 use crate::services;
 use crate::storage::{TABLETS, TabletStore};
 use crate::tablets::Tablets;
-use crate::upkeep::{self, Upkeep};
 
 /// A running tablet server. It stops when it is dropped; without `--fs_wal_dir` its rows are gone then.
 #[derive(Debug)]
@@ -30,7 +31,9 @@ pub struct TabletServer {
     bound: Vec<SockAddr>,
     unix: Option<SockAddr>,
     heartbeats: Mutex<Heartbeats>,
-    upkeep: Mutex<Upkeep>,
+    bootstrap: Mutex<Bootstrap>,
+    /// `None` if tablets live in memory.
+    maintenance: Mutex<Option<MaintenanceManager>>,
 }
 
 impl TabletServer {
@@ -75,7 +78,7 @@ impl TabletServer {
         let Listening { server, bound, unix, .. } = listening;
         // Before anybody can make a tablet: one that a master tells of again would be in the way of what is here of it.
         let to_open = match &node.store {
-            Some(store) => upkeep::find(&node, store)?,
+            Some(store) => bootstrap::find(&node, store)?,
             None => Vec::new(),
         };
         server.register(services::tablet::service(&node, threads, queue))?;
@@ -83,7 +86,9 @@ impl TabletServer {
         server.register(services::admin::service(&node, ADMIN_THREADS.min(threads), queue))?;
         server.register(services::consensus::service(&node, queue))?;
         server.register(generic)?;
-        let upkeep = Mutex::new(Upkeep::start(&node, to_open)?);
+        let bootstrap = Mutex::new(Bootstrap::start(&node, to_open)?);
+        let maintain = |_| MaintenanceManager::start(&node.flags, &node);
+        let maintenance = Mutex::new(node.store.as_ref().map(maintain).transpose()?);
         if node.store.is_none() {
             tracing::warn!("no --fs_wal_dir: rows live in memory, they are gone when this server stops");
         }
@@ -91,7 +96,7 @@ impl TabletServer {
         info_file::write(&options.flags, &options.identity.status(&bound))?;
         let heartbeats = Mutex::new(Heartbeats::start(&node, registration, &options)?);
         tracing::info!(uuid = node.uuid(), ?bound, ?unix, "tablet server is up");
-        Ok(Self { node, server, bound, unix, heartbeats, upkeep })
+        Ok(Self { node, server, bound, unix, heartbeats, bootstrap, maintenance })
     }
 
     /// 32 hex digits.
@@ -124,7 +129,8 @@ impl TabletServer {
     pub fn shutdown(&self) {
         self.heartbeats.lock().stop();
         self.server.shutdown();
-        self.upkeep.lock().stop();
+        self.bootstrap.lock().stop();
+        *self.maintenance.lock() = None;
         for replica in self.node.tablets.all() {
             if let Some(Err(error)) = replica.running().map(tablet::Tablet::close) {
                 tracing::error!(tablet = replica.id(), %error, "a log was not synced at the end");

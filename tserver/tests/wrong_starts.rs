@@ -1,42 +1,16 @@
 //! A start that cannot work says why in one line and ends with exit code 1.
 
-use std::net::TcpListener;
-use std::process::{Command, Output};
+#[path = "../../server-base/tests/common/wrong_starts.rs"]
+mod wrong_starts;
 
-fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nyala-tserver"));
-    command.env_remove("RUST_LOG").args(arguments).output().expect("the binary was built")
-}
+const PROGRAM: &str = env!("CARGO_BIN_EXE_nyala-tserver");
 
 #[test]
 fn what_is_wrong_is_one_line_and_exit_code_1() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    let bind = format!("--rpc_bind_addresses={taken}");
-    let cases: [(&[&str], &[&str]); 6] = [
-        (&["--rpc_bind_adresses=127.0.0.1:0"], &["rpc_bind_adresses", "rpc_bind_addresses"]),
-        (&["--rpc_num_service_threads=many"], &["rpc_num_service_threads", "many"]),
-        (&["--rpc_bind_addresses=127.0.0.1:port"], &["rpc_bind_addresses", "127.0.0.1:port"]),
-        (&["--flagfile=/no/such/file"], &["/no/such/file"]),
-        (&["start"], &["start"]),
-        (&[&bind], &[&taken, "in use"]),
-    ];
-    for (arguments, words) in cases {
-        let output = run(arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
-        assert_eq!(text.lines().count(), 1, "{arguments:?}: {text}");
-        for word in words {
-            assert!(text.contains(word), "{arguments:?}: {word} is not in {text}");
-        }
-    }
+    wrong_starts::what_is_wrong_is_one_line_and_exit_code_1(PROGRAM);
 }
 
 #[test]
 fn help_and_version_are_no_errors() {
-    for (argument, word) in [("--help", "rpc_bind_addresses"), ("--version", "1.18.1")] {
-        let output = run(&[argument]);
-        assert!(output.status.success(), "{argument}");
-        assert!(String::from_utf8(output.stdout).unwrap().contains(word), "{argument}");
-    }
+    wrong_starts::help_and_version_are_no_errors(PROGRAM);
 }

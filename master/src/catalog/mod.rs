@@ -7,7 +7,7 @@
 
 mod alter;
 mod entries;
-mod maintenance;
+mod maintenance_mode;
 mod recall;
 mod requests;
 pub(crate) mod servers;

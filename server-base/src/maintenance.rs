@@ -34,26 +34,26 @@ pub trait Tablets: Send + Sync + 'static {
 
 /// The threads; they end when it is dropped, after what they do just then.
 #[derive(Debug)]
-pub struct Upkeep {
+pub struct MaintenanceManager {
     /// Closed to end them.
     stop: Vec<mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Upkeep {
+impl MaintenanceManager {
     /// Starts them, for tablets that are on disk.
     ///
     /// # Errors
     /// The system is out of threads.
     pub fn start(flags: &FlagSet, tablets: &Arc<impl Tablets>) -> io::Result<Self> {
-        let mut upkeep = Self { stop: Vec::new(), threads: Vec::new() };
+        let mut manager = Self { stop: Vec::new(), threads: Vec::new() };
         if let SyncPolicy::Interval(interval) = durability::log_options(flags).sync {
             let tablets = Arc::clone(tablets);
-            upkeep.spawn("sync-logs", move |stopped| sync_logs(&*tablets, interval, stopped))?;
+            manager.spawn("sync-logs", move |stopped| sync_logs(&*tablets, interval, stopped))?;
         }
         let (flags, tablets) = (flags.clone(), Arc::clone(tablets));
-        upkeep.spawn("maintenance", move |stopped| maintain(&flags, &*tablets, stopped))?;
-        Ok(upkeep)
+        manager.spawn("maintenance", move |stopped| maintain(&flags, &*tablets, stopped))?;
+        Ok(manager)
     }
 
     fn spawn(
@@ -78,7 +78,7 @@ impl Upkeep {
     }
 }
 
-impl Drop for Upkeep {
+impl Drop for MaintenanceManager {
     fn drop(&mut self) {
         self.stop();
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use schema::Timestamp;
+use server_base::maintenance::Tablets;
 use server_base::physical_micros;
-use server_base::upkeep::Tablets;
 use tablet::{RowsetError, Tablet};
 
 /// The one tablet of a master.

@@ -1,4 +1,4 @@
-//! Threads of a server whose tablets are on disk: those that open them at the start, and those that keep them in order.
+//! Tablets on disk are found and opened: at the start by threads of their own, later when the log of one has failed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,13 +18,12 @@ use crate::storage::{Found, TabletStore};
 use crate::tablets::{Replica, State};
 use crate::write_path;
 
-/// The threads; they end when it is dropped.
+/// The threads that open tablets at the start; they end when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Upkeep {
+pub(crate) struct Bootstrap {
     /// Tablets that are still to be opened.
     waiting: Arc<Mutex<VecDeque<TabletOptions>>>,
-    opening: Vec<JoinHandle<()>>,
-    of_running: Option<server_base::upkeep::Upkeep>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// Adds the replicas on disk, none of them open yet. Returns those that are to be opened.
@@ -56,40 +55,36 @@ pub(crate) fn find(node: &SharedNode, store: &TabletStore) -> Result<Vec<TabletO
     Ok(to_open)
 }
 
-impl Upkeep {
-    /// Opens tablets, as many at a time as there are processors, and keeps those that are open in order.
+impl Bootstrap {
+    /// Opens tablets, as many at a time as there are processors.
     pub(crate) fn start(node: &SharedNode, to_open: Vec<TabletOptions>) -> io::Result<Self> {
         let waiting = Arc::new(Mutex::new(VecDeque::from(to_open)));
-        let mut upkeep = Self { waiting, opening: Vec::new(), of_running: None };
+        let mut bootstrap = Self { waiting, threads: Vec::new() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..processors.min(upkeep.waiting.lock().len()) {
-            let (node, waiting) = (SharedNode::clone(node), Arc::clone(&upkeep.waiting));
+        for _ in 0..processors.min(bootstrap.waiting.lock().len()) {
+            let (node, waiting) = (SharedNode::clone(node), Arc::clone(&bootstrap.waiting));
             let run = move || {
                 loop {
                     let Some(about) = waiting.lock().pop_front() else { return };
                     open(&node, about);
                 }
             };
-            upkeep.opening.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
+            bootstrap.threads.push(std::thread::Builder::new().name("open-tablets".to_owned()).spawn(run)?);
         }
-        if node.store.is_some() {
-            upkeep.of_running = Some(server_base::upkeep::Upkeep::start(&node.flags, node)?);
-        }
-        Ok(upkeep)
+        Ok(bootstrap)
     }
 
     /// Ends the threads; a tablet that is being opened is opened first.
     pub(crate) fn stop(&mut self) {
         self.waiting.lock().clear();
-        self.of_running = None;
-        for thread in self.opening.drain(..) {
+        for thread in self.threads.drain(..) {
             // It only ends early by a panic, which its own message tells of.
             let _ = thread.join();
         }
     }
 }
 
-impl Drop for Upkeep {
+impl Drop for Bootstrap {
     fn drop(&mut self) {
         self.stop();
     }
