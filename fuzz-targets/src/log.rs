@@ -62,7 +62,7 @@ fn open(memory: &Memory) -> Option<Tablet> {
         log: LogOptions::default(),
         cache: Arc::new(BlockCache::new(0)),
     };
-    Tablet::open_in(storage, options, Arc::new(HybridClock::default()), &mut |_, _| {}).ok()
+    Tablet::open_in(storage, options, Arc::new(HybridClock::default())).ok()
 }
 
 /// How many rows a scan shows.

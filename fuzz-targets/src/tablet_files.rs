@@ -135,7 +135,7 @@ fn open(memory: &Memory) -> Option<Tablet> {
         log: LogOptions::default(),
         cache: Arc::new(BlockCache::new(1 << 20)),
     };
-    Tablet::open_in(storage, options, Arc::new(HybridClock::default()), &mut |_, _| {}).ok()
+    Tablet::open_in(storage, options, Arc::new(HybridClock::default())).ok()
 }
 
 fn table() -> Schema {

@@ -31,7 +31,6 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
-mod answers;
 pub mod authz;
 mod call;
 mod handover;
@@ -49,7 +48,6 @@ mod timing;
 mod worker;
 
 pub use acceptor::BindError;
-pub use answers::Answers;
 pub use call::{Arrival, Call, Reply};
 pub use introspect::{MethodStats, ServiceStats};
 pub use rpc_core::reactor::ServerOptions;

@@ -152,20 +152,6 @@ impl<W> ResultTracker<W> {
         old.into_waiters()
     }
 
-    /// Remembers the answer of a call that was completed before this tracker was there, e.g. by the process before it.
-    pub fn restore(&mut self, key: CallKey<'_>, answer: StoredAnswer, now: Instant) {
-        let Some(client) = self.meet(key, now) else { return };
-        if key.seq_no < client.stale_before || client.records.contains_key(&key.seq_no) {
-            return;
-        }
-        let charged = charge(&answer);
-        client.records.insert(key.seq_no, Record::Done(now, answer));
-        let freed = client.drop_done_before(key.first_incomplete_seq_no);
-        self.bytes = self.bytes + charged - freed;
-        self.completed.push_back((now, key.client_id.to_owned(), key.seq_no));
-        self.shrink_to_limit();
-    }
-
     /// The handler failed, or its answer is not to be remembered: the next attempt runs anew. Gives back those that attached.
     pub fn forget(&mut self, client_id: &str, seq_no: i64) -> Vec<W> {
         let Some(client) = self.clients.get_mut(client_id) else { return Vec::new() };
@@ -434,21 +420,6 @@ mod tests {
             assert!(tracker.clients() <= 50);
         }
         assert!(tracker.completed.len() <= 1100);
-    }
-
-    #[test]
-    fn answers_of_the_process_before_are_given_again() {
-        let (mut tracker, now) = tracker();
-        for seq_no in [7, 5, 6] {
-            tracker.restore(key("c", seq_no, 5), answer(&seq_no.to_string()), now);
-        }
-        tracker.restore(key("c", 4, 4), answer("4"), now);
-        assert_eq!(tracker.start(key("c", 6, 6), 1, now), Start::Replay(1, answer("6")));
-        assert_eq!(tracker.start(key("c", 5, 5), 2, now), Start::Stale(2), "the client has that answer");
-        assert_eq!(tracker.start(key("c", 8, 6), 3, now), Start::Run(3));
-        tracker.restore(key("c", 8, 6), answer("8"), now);
-        assert_eq!(tracker.complete("c", 8, answer("new"), now), [], "a running call stays what it is");
-        assert_eq!(tracker.start(key("c", 8, 8), 4, now), Start::Replay(4, answer("new")));
     }
 
     #[test]

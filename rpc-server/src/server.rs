@@ -12,7 +12,6 @@ use rpc_core::reactor::{ReactorPool, ServerOptions};
 use rpc_core::{InboundCall, InboundHandler, RemoteError, SmallCall};
 
 use crate::acceptor::{Acceptor, BindError, Listener};
-use crate::answers::Answers;
 use crate::authz::{Authorizer, allow_all};
 use crate::metrics::{MethodMetrics, ServerMetrics, count};
 use crate::refusal;
@@ -78,11 +77,6 @@ impl Server {
     /// Counters of the whole server.
     pub fn metrics(&self) -> &ServerMetrics {
         &self.dispatch.shared.metrics
-    }
-
-    /// The answers that it remembers of tracked calls.
-    pub fn answers(&self) -> Answers {
-        Answers(Arc::clone(&self.dispatch.shared.tracker))
     }
 
     /// The reactors, for their statistics and those of their connections.

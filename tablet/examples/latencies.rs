@@ -83,7 +83,7 @@ fn open(folder: &Path) -> Result<Tablet, Failure> {
         schema_version: 0,
         history_max_age_sec: None,
     };
-    Ok(Tablet::open_in(storage, options, Arc::new(HybridClock::default()), &mut |_, _| {})?)
+    Ok(Tablet::open_in(storage, options, Arc::new(HybridClock::default()))?)
 }
 
 /// Inserts rows and updates every tenth; how long each batch took.

@@ -1,6 +1,6 @@
 //! What named calls were answered: a client that comes again with one, even after a start, gets the answer it had.
 //!
-//! The log tells of the writes that it still holds; this remembers those before, as long as clients may ask.
+//! The tablet keeps them, not the server: who finds the tablet finds all that was done to it, also while its log is read anew.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -48,14 +48,11 @@ impl Answers {
         self.clients.retain(|_, client| client.newest.physical_micros() >= oldest);
     }
 
-    /// All of them, by client.
-    pub(crate) fn each(&self, mut tell: impl FnMut(RequestKey<'_>, &WriteOutcome)) {
-        for (client_id, client) in &self.clients {
-            for (seq_no, outcome) in &client.calls {
-                let first_incomplete_seq_no = client.first_incomplete;
-                tell(RequestKey { client_id, seq_no: *seq_no, first_incomplete_seq_no }, outcome);
-            }
-        }
+    /// What a call was answered, if that is remembered.
+    pub(crate) fn find(&self, request: RequestKey<'_>) -> Option<&WriteOutcome> {
+        let calls = &self.clients.get(request.client_id)?.calls;
+        // Who comes again mostly does so at once.
+        calls.iter().rev().find(|(seq_no, _)| *seq_no == request.seq_no).map(|(_, outcome)| outcome)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -177,10 +174,12 @@ mod tests {
     }
 
     fn told(answers: &Answers) -> Vec<(String, i64, WriteOutcome)> {
-        let mut told = Vec::new();
-        answers.each(|key, outcome| told.push((key.client_id.to_owned(), key.seq_no, outcome.clone())));
-        told.sort_by_key(|(client, seq_no, _)| (client.clone(), *seq_no));
-        told
+        let calls = ["a", "b"].into_iter().flat_map(|client| (0..10).map(move |seq_no| (client, seq_no)));
+        let found = |(client_id, seq_no): (&str, i64)| {
+            let request = RequestKey { client_id, seq_no, first_incomplete_seq_no: -1 };
+            Some((client_id.to_owned(), seq_no, answers.find(request)?.clone()))
+        };
+        calls.filter_map(found).collect()
     }
 
     #[test]

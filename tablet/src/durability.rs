@@ -11,12 +11,12 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use schema::{Ops, Timestamp};
 
+use crate::Tablet;
 use crate::backend::Backend;
 use crate::log::entry::{self, Entry, EntryError, Pieces};
 use crate::log::{self, Log, LogError, LogOptions};
 use crate::rowset::BlockCache;
 use crate::write::request::RequestKey;
-use crate::{Tablet, WriteOutcome};
 
 /// Where a tablet's files are, and how its log is written.
 #[derive(Clone, Debug)]
@@ -56,11 +56,7 @@ pub(crate) struct Staged<'a> {
 }
 
 impl Durability {
-    pub(crate) fn recover(
-        storage: &Storage,
-        tablet: &Tablet,
-        seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
-    ) -> Result<Self, LogError> {
+    pub(crate) fn recover(storage: &Storage, tablet: &Tablet) -> Result<Self, LogError> {
         let base = tablet.kept.lock().entry;
         let mut newest = Timestamp(tablet.rows.read().last_commit);
         let each = |number: u64, entry: &[u8]| {
@@ -80,7 +76,6 @@ impl Durability {
             newest = write.timestamp;
             if let Some(request) = write.request {
                 tablet.answers.lock().note(request, &outcome);
-                seen(request, outcome);
             }
             Ok(())
         };

@@ -10,8 +10,6 @@ use crate::manifest::{self, Listed, Manifest};
 use crate::memory::rows::MemRows;
 use crate::rowset::{Rowset, RowsetError, StoredColumn};
 use crate::shape::Shape;
-use crate::write::outcome::WriteOutcome;
-use crate::write::request::RequestKey;
 use crate::{OpenError, Tablet};
 
 /// A rowset that was put where another one belongs may be whole, and still is of another table.
@@ -34,10 +32,7 @@ fn check_columns(file: &Rowset, schema: &Schema) -> Result<(), RowsetError> {
 
 impl Tablet {
     /// Makes an empty tablet what its manifest says; without one it stays empty.
-    pub(crate) fn restore(
-        &self,
-        seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
-    ) -> Result<(), OpenError> {
+    pub(crate) fn restore(&self) -> Result<(), OpenError> {
         let (backend, folder) = (&*self.files.backend, &self.files.folder);
         let unused = manifest::unused_number(backend, folder);
         let Some(mut manifest) = Manifest::read(backend, folder)? else {
@@ -49,7 +44,6 @@ impl Tablet {
         let about = manifest.about.clone().applied(&self.options());
         let shape = Shape::new(about).map_err(|_| damaged("it describes no table"))?;
         let answers = Answers::decode(&manifest.answers).map_err(|_| damaged("its answers end too early"))?;
-        answers.each(|request, outcome| seen(request, outcome.clone()));
         *self.answers.lock() = answers;
 
         let mut numbers: Vec<u64> = manifest.rowsets.iter().map(|listed| listed.rowset).collect();

@@ -156,7 +156,7 @@ impl Tablet {
     }
 
     /// Opens the tablet whose files are in `storage`, with all that they hold; an empty folder is an empty tablet. Blocks
-    /// while it reads. `seen` is told of the writes of clients that named their calls, as long as they may ask again.
+    /// while it reads.
     ///
     /// # Errors
     /// As [`Tablet::open`], or files that are corrupt or cannot be read.
@@ -164,13 +164,12 @@ impl Tablet {
         storage: Storage,
         options: TabletOptions,
         clock: Arc<HybridClock>,
-        seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
     ) -> Result<Self, OpenError> {
         let Storage { backend, folder, cache, .. } = storage.clone();
         let files = Files { backend, folder, cache, lasting: true };
         let mut tablet = Self::new(options, clock, files)?;
-        tablet.restore(seen)?;
-        tablet.durability = Some(Durability::recover(&storage, &tablet, seen)?);
+        tablet.restore()?;
+        tablet.durability = Some(Durability::recover(&storage, &tablet)?);
         Ok(tablet)
     }
 
@@ -191,7 +190,8 @@ impl Tablet {
         self.write_for(None, ops, propagated, now_micros)
     }
 
-    /// As [`Tablet::write`], and notes in the log which call it was.
+    /// As [`Tablet::write`], and notes in the log which call it was. Calls that may have been done before are to be looked
+    /// up first, by [`Tablet::answered`].
     ///
     /// # Errors
     /// As [`Tablet::write`].
@@ -243,6 +243,14 @@ impl Tablet {
             staged.commit()?;
         }
         Ok(outcome)
+    }
+
+    /// What a call came to that is done already, in this process or one before it: it must not be done again. `None` if it is
+    /// not known, of a tablet that lives in memory only, and while the log has failed: what it did not take counts as not done.
+    pub fn answered(&self, request: RequestKey<'_>) -> Option<WriteOutcome> {
+        self.durability.as_ref()?;
+        let outcome = self.answers.lock().find(request).cloned();
+        outcome.filter(|_| self.log_failure().is_none())
     }
 
     /// Does again what was done at `timestamp`, before the tablet is in use.

@@ -81,6 +81,6 @@ fn the_log_of_another_tablet_is_refused() {
         log: tablet::LogOptions::default(),
         cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
     };
-    let error = tablet::Tablet::open_in(storage, options, Default::default(), &mut |_, _| {}).unwrap_err();
+    let error = tablet::Tablet::open_in(storage, options, Default::default()).unwrap_err();
     assert_eq!(error.to_string(), "0000000000000001.log is corrupt at offset 0: it is of another tablet");
 }

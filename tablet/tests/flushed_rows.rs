@@ -112,16 +112,13 @@ fn named_calls_are_answered_again_after_their_log_is_gone() {
     tablet.flush(Timestamp::MIN).unwrap();
     let third = write(3, 2, 3);
     drop(tablet);
-    let mut seen = Vec::new();
-    let storage = tablet::Storage {
-        backend: std::sync::Arc::new(memory),
-        folder: PathBuf::new(),
-        log: tablet::LogOptions::default(),
-        cache: std::sync::Arc::new(tablet::BlockCache::new(0)),
+    let tablet = open(&memory);
+    let answered = |client_id, seq_no| {
+        tablet.answered(tablet::RequestKey { client_id, seq_no, first_incomplete_seq_no: 2 })
     };
-    let mut tell = |key: tablet::RequestKey<'_>, outcome| seen.push((key.seq_no, outcome));
-    Tablet::open_in(storage, common::options(table()), Default::default(), &mut tell).unwrap();
-    assert_eq!(seen, [(2, second), (3, third)]);
+    assert_eq!(answered("me", 1), None, "the client said that it has that answer");
+    assert_eq!((answered("me", 2), answered("me", 3)), (Some(second), Some(third)));
+    assert_eq!((answered("me", 4), answered("you", 3)), (None, None));
 }
 
 #[test]

@@ -4,19 +4,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use rpc_server::results::CallKey;
 use schema::{Partition, PartitionSchema, Schema};
-use server_base::{StartError, physical_micros};
-use tablet::{OpenError, RequestKey, Tablet, TabletOptions, WriteOutcome};
+use server_base::StartError;
+use tablet::{OpenError, Tablet, TabletOptions};
 
 use crate::node::{Node, SharedNode};
 use crate::replicas;
 use crate::storage::{Found, TabletStore};
 use crate::tablets::{Replica, State};
-use crate::write_path;
 
 /// The threads that open tablets at the start; they end when it is dropped.
 #[derive(Debug)]
@@ -125,18 +123,9 @@ pub(crate) fn reopen(node: &Node, failed: &Arc<Tablet>) -> bool {
     }
 }
 
-/// Clients that come again with a call get the answer it had.
 fn opened(node: &Node, store: &TabletStore, about: TabletOptions) -> Result<Tablet, OpenError> {
     let (id, started) = (about.id.clone(), Instant::now());
-    let oldest = physical_micros().saturating_sub(REMEMBERED.as_micros() as u64);
-    let mut seen = |request: RequestKey<'_>, outcome: WriteOutcome| {
-        if outcome.timestamp.physical_micros() >= oldest {
-            let RequestKey { client_id, seq_no, first_incomplete_seq_no } = request;
-            let key = CallKey { client_id, seq_no, first_incomplete_seq_no };
-            node.answers.restore(key, &write_path::answer(&outcome));
-        }
-    };
-    let tablet = store.open(about, node.clock.hybrid(), &mut seen)?;
+    let tablet = store.open(about, node.clock.hybrid())?;
     let rows = tablet.statistics().live_rows;
     tracing::info!(tablet = id, rows, ms = started.elapsed().as_millis() as u64, "tablet opened");
     Ok(tablet)
@@ -157,6 +146,3 @@ fn unknown(id: String) -> TabletOptions {
         history_max_age_sec: None,
     }
 }
-
-/// Answers that were given this long before a start are not asked for any more: Kudu's limit.
-const REMEMBERED: Duration = Duration::from_secs(600);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rpc_server::Answers;
 use server_base::flags::FlagSet;
 use server_base::{ServerClock, ServerIdentity};
 
@@ -27,8 +26,6 @@ pub(crate) struct Node {
     pub(crate) numbering: Numbering,
     pub(crate) shared: SharedBlocks,
     pub(crate) memory: MemoryLimit,
-    /// What clients that named their calls were told.
-    pub(crate) answers: Answers,
     pub(crate) commit_waits: CommitWaits,
     /// No new scans, leadership to others: before the server is taken down.
     pub(crate) quiescing: AtomicBool,

@@ -70,7 +70,7 @@ pub(crate) fn create(node: &Node, request: &CreateTabletRequestPb) -> Result<(),
     let made = made.and_then(|()| store.create(&id, request)).map_err(unwritten);
     let made = made.and_then(|()| {
         store
-            .open(about, &clock, &mut |_, _| {})
+            .open(about, &clock)
             .map_err(|error| Fault::new(Code::UnknownError, ErrorCode::IoError, error.to_string()))
     });
     match made {

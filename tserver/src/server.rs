@@ -67,7 +67,6 @@ impl TabletServer {
             numbering: Numbering::default(),
             shared: SharedBlocks::new((options.flags.count("block_cache_capacity_mb") as u64) << 20),
             memory: MemoryLimit::from_flags(&options.flags),
-            answers: listening.server.answers(),
             commit_waits: CommitWaits::start(queue)?,
             quiescing: AtomicBool::new(false),
             flags: options.flags.clone(),

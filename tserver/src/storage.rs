@@ -10,7 +10,7 @@ use server_base::StartError;
 use server_base::data_folder::DataFolder;
 use tablet::backend::Backend;
 use tablet::sealed::{self, Kind, SealedError};
-use tablet::{BlockCache, LogOptions, OpenError, RequestKey, Storage, Tablet, TabletOptions, WriteOutcome};
+use tablet::{BlockCache, LogOptions, OpenError, Storage, Tablet, TabletOptions};
 
 /// Where tablets are kept.
 #[derive(Debug)]
@@ -104,16 +104,11 @@ impl TabletStore {
     }
 
     /// Opens a tablet with the rows its log holds.
-    pub(crate) fn open(
-        &self,
-        about: TabletOptions,
-        clock: &Arc<HybridClock>,
-        seen: &mut dyn FnMut(RequestKey<'_>, WriteOutcome),
-    ) -> Result<Tablet, OpenError> {
+    pub(crate) fn open(&self, about: TabletOptions, clock: &Arc<HybridClock>) -> Result<Tablet, OpenError> {
         let backend = Arc::clone(self.folder.backend());
         let folder = folder(&about.id).join(DATA);
         let storage = Storage { backend, folder, log: self.log, cache: Arc::clone(&self.cache) };
-        Tablet::open_in(storage, about, Arc::clone(clock), seen)
+        Tablet::open_in(storage, about, Arc::clone(clock))
     }
 
     /// Removes a tablet's files; if the process ends on the way, the next start does the rest.

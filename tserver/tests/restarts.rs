@@ -300,3 +300,51 @@ fn a_write_that_is_tried_again_after_a_restart_has_the_answer_of_its_first_run()
     let other = rig.attempt(&request, id(6, 0)).unwrap();
     assert_eq!(other.per_row_errors.len(), 2, "another call is another call");
 }
+
+#[test]
+fn attempts_that_come_while_a_tablet_is_opened_do_not_make_the_call_run_anew() {
+    let (folder, schema) = (tempfile::tempdir().unwrap(), table());
+    let rig = start(folder.path());
+    rig.create(&schema);
+    for batch in 0..20 {
+        rig.insert(&schema, &rows(&schema, batch * 1000..(batch + 1) * 1000));
+    }
+    let id =
+        |seq_no| RequestId { client_id: "client".into(), seq_no, first_incomplete_seq_no: 0, attempt_no: 0 };
+    let calls: Vec<_> = (0..300)
+        .map(|seq_no| {
+            let request = write_request(&schema, &[(OpKind::Insert, row(&schema, -1 - seq_no))]);
+            let first = rig.attempt(&request, id(seq_no.into())).unwrap();
+            assert_eq!((&first.error, first.per_row_errors.len()), (&None, 0));
+            (request, id(seq_no.into()), first.timestamp)
+        })
+        .collect();
+    drop(rig);
+    let folder = format!("--fs_wal_dir={}", folder.path().display());
+    let rig = Rig::new(&[&folder, "--rpc_service_queue_length=1000"]);
+    rig.runtime.block_on(async {
+        let attempts = calls.into_iter().map(|(request, id, timestamp)| {
+            let proxy = rig.proxy.clone();
+            tokio::spawn(async move {
+                let (started, mut refused) = (Instant::now(), 0);
+                let again = loop {
+                    let call = proxy.call::<Write>(&request).request_id(id.clone());
+                    let again = call.send().await.unwrap().message;
+                    match &again.error {
+                        Some(error) => assert_eq!(error.code(), Code::TabletNotRunning),
+                        None => break again,
+                    }
+                    refused += 1;
+                    assert!(started.elapsed() < Duration::from_secs(30), "the tablet is not opened");
+                };
+                assert_eq!((again.per_row_errors.len(), again.timestamp), (0, timestamp));
+                refused
+            })
+        });
+        let mut refused = 0;
+        for attempt in attempts.collect::<Vec<_>>() {
+            refused += attempt.await.unwrap();
+        }
+        assert!(refused > 0, "the tablet was there at once: nothing was tried");
+    });
+}

@@ -102,7 +102,7 @@ impl Store {
             schema_version: 0,
             history_max_age_sec: None,
         };
-        let tablet = Tablet::open_in(storage, about, clock, &mut |_, _| {})?;
+        let tablet = Tablet::open_in(storage, about, clock)?;
         let mut store = Self { tablet: Some(Arc::new(tablet)), parts: HashMap::new() };
         let entries = store.read()?;
         Ok((store, entries))

@@ -55,7 +55,7 @@ pub(crate) fn reopen_as(
     let log = LogOptions { segment_bytes: 200, sync };
     let cache = Arc::new(BlockCache::new(1 << 20));
     let storage = Storage { backend: Arc::new(backend), folder: Path::new("").to_owned(), log, cache };
-    Tablet::open_in(storage, options(table), Arc::new(HybridClock::default()), &mut |_, _| {})
+    Tablet::open_in(storage, options(table), Arc::new(HybridClock::default()))
 }
 
 /// All rows, by key; of the newest snapshot or of one that was read before.
