@@ -143,7 +143,10 @@ impl ServerConnection {
     /// Takes all whole frames off the front of `buffer`; what is left there belongs to the next one.
     pub fn handle_input(&mut self, buffer: &mut BytesMut, now: Instant) {
         self.last_activity = now;
+        // Usual calls have been taken out by now: nothing is left.
+        let some = !buffer.is_empty() || self.inbox.is_partial();
         if self.closing.is_none()
+            && some
             && let Err(reason) = self.take_frames(buffer)
         {
             self.closing = Some(reason);

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 use net_addr::SockAddr;
 use socket2::{Domain, Socket, Type};
 
-use crate::reactor::sys::{self, Stream};
+use super::registered::Registered;
+use crate::reactor::stream::Stream;
+use crate::reactor::sys;
 
 /// Connects without blocking, TCP or unix. Has no deadline of its own.
-pub(crate) async fn connect(remote: SockAddr) -> io::Result<Stream> {
+pub(crate) async fn connect(remote: SockAddr) -> io::Result<Stream<Registered>> {
     let native = remote.to_socket2()?;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -25,11 +27,11 @@ pub(crate) async fn connect(remote: SockAddr) -> io::Result<Stream> {
             Err(error) => return Err(error),
         }
         // Only a socket that has begun to connect may be polled: before, it counts as hung up.
-        let stream = Stream::new(socket)?;
+        let registered = Registered::new(socket)?;
         if !remote.is_unix() {
-            stream.connected().await?;
+            registered.connected().await?;
         }
-        return Ok(stream);
+        return Ok(Stream::new(registered));
     }
 }
 

@@ -12,10 +12,12 @@ use tokio::time::Sleep;
 
 use super::connect::connect;
 use super::link::{Command, Failure, Link, Outcome, Ticket};
+use super::registered::Registered;
 use super::{ConnectionId, Inner};
 use crate::machine::{ClientConnection, ClientEvent, ClientOptions, ConnectionFault, Unfinished};
 use crate::negotiate::NegotiationError;
-use crate::reactor::sys::{self, Stream};
+use crate::reactor::stream::{self, Stream};
+use crate::reactor::sys;
 
 /// The task. Dropping it (with its runtime, too) fails the calls on it.
 pub(crate) struct Connection {
@@ -34,8 +36,8 @@ pub(crate) struct Connection {
 }
 
 enum Transport {
-    Connecting(Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>),
-    Open(Stream),
+    Connecting(Pin<Box<dyn Future<Output = io::Result<Stream<Registered>>> + Send>>),
+    Open(Stream<Registered>),
 }
 
 /// Why a connection ends.
@@ -157,7 +159,7 @@ impl Connection {
                     if let Some(at) = machine.poll_timeout() {
                         arm(&mut self.timer, &mut self.armed, at, cx);
                     }
-                    sys::give_back(&mut self.buffer);
+                    stream::give_back(&mut self.buffer);
                     if self.link.commands.rest(cx) {
                         return Poll::Pending;
                     }
@@ -247,7 +249,7 @@ fn copy(error: &io::Error) -> io::Error {
 }
 
 fn write(
-    stream: &mut Stream,
+    stream: &mut Stream<Registered>,
     machine: &mut ClientConnection<Ticket>,
     cx: &mut Context<'_>,
     now: Instant,
@@ -267,7 +269,7 @@ fn write(
 }
 
 fn read(
-    stream: &mut Stream,
+    stream: &mut Stream<Registered>,
     machine: &mut ClientConnection<Ticket>,
     buffer: &mut BytesMut,
     cx: &mut Context<'_>,

@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 mod link;
+mod registered;
 
 use std::collections::HashMap;
 use std::sync::Arc;

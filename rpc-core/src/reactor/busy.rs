@@ -1,62 +1,37 @@
 //! Busy polling: for how long to look for work again and again before going to sleep.
 
-use std::task::Waker;
 use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 
 /// A reactor that polls: each time it has run out of work it is asked whether to look for more before it sleeps.
 #[derive(Debug)]
-pub(crate) struct Spin(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
+pub(crate) struct Spin {
     poll: BusyPoll,
-    /// Of the future that the reactor's runtime is there for: woken, it keeps the runtime from sleeping.
-    waker: Option<Waker>,
     idle_since: Instant,
     calls: u64,
 }
 
 impl Spin {
     pub(crate) fn new(limit: Duration) -> Self {
-        Self(Mutex::new(State {
-            poll: BusyPoll::new(limit),
-            waker: None,
-            idle_since: Instant::now(),
-            calls: 0,
-        }))
+        Self { poll: BusyPoll::new(limit), idle_since: Instant::now(), calls: 0 }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
-        self.0.lock().poll.is_on()
-    }
-
-    /// `None` at the end: the waker holds the runtime, and the runtime holds this.
-    pub(crate) fn set_waker(&self, waker: Option<Waker>) {
-        self.0.lock().waker = waker;
-    }
-
-    /// The reactor, which has handed out so many calls so far, is about to sleep.
-    pub(crate) fn run_out(&self, calls: u64) {
-        let now = Instant::now();
-        let waker = {
-            let mut state = self.0.lock();
-            if state.calls != calls {
-                state.calls = calls;
-                let wait = now.saturating_duration_since(state.idle_since);
-                state.poll.waited(wait);
-                state.idle_since = now;
-            }
-            let looks = now.saturating_duration_since(state.idle_since) < state.poll.window();
-            state.waker.clone().filter(|_| looks)
-        };
-        if let Some(waker) = waker {
-            // Whoever else wants this CPU has it first: most likely the peer.
-            std::thread::yield_now();
-            self.0.lock().poll.yielded(now.elapsed());
-            waker.wake();
+    /// The reactor, which has handed out so many calls so far, has nothing to do: is it to look again? If so, whoever else
+    /// wants this CPU has had it first: most likely the peer.
+    pub(crate) fn looks_again(&mut self, calls: u64, now: Instant) -> bool {
+        if !self.poll.is_on() {
+            return false;
         }
+        if self.calls != calls {
+            self.calls = calls;
+            self.poll.waited(now.saturating_duration_since(self.idle_since));
+            self.idle_since = now;
+        }
+        let looks = now.saturating_duration_since(self.idle_since) < self.poll.window();
+        if looks {
+            std::thread::yield_now();
+            self.poll.yielded(now.elapsed());
+        }
+        looks
     }
 }
 

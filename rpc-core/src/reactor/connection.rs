@@ -1,6 +1,6 @@
-//! One accepted connection: the task that drives its machine.
+//! One accepted connection: drives its machine.
 
-use std::future::Future;
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,13 +9,17 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use mio::event::Event;
+use mio::{Registry, Token};
 use net_addr::SockAddr;
 use socket2::Socket;
 use tokio::time::Sleep;
 
 use super::in_flight::{Asker, Question};
 use super::mailbox::Mailbox;
-use super::sys::{self, Stream};
+use super::registered::Registered;
+use super::stream::{self, Stream};
+use super::sys;
 use super::turn::{self, Turn};
 use super::{ConnectionStats, ReactorState};
 use crate::call::{
@@ -109,7 +113,7 @@ pub(crate) struct Accepted {
     pub(crate) reactor: Arc<ReactorState>,
 }
 
-/// The task. Dropping it closes the connection.
+/// The connection, on its reactor's thread. Dropping it closes it.
 pub(crate) struct Connection {
     peer: SockAddr,
     handler: Arc<dyn InboundHandler>,
@@ -131,7 +135,7 @@ pub(crate) struct Connection {
 enum Transport {
     /// Not yet known to the reactor's poller.
     New(Option<Socket>),
-    Open(Stream),
+    Open(Stream<Registered>),
 }
 
 /// Why a task ends.
@@ -172,16 +176,28 @@ impl Connection {
         &self.shared
     }
 
-    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if let Transport::New(socket) = &mut self.transport {
-            let Some(socket) = socket.take() else { return Poll::Ready(End::Eof) };
-            match Stream::new(socket) {
-                Ok(stream) => self.transport = Transport::Open(stream),
-                Err(error) => return Poll::Ready(End::Error(error)),
-            }
+    /// Has the poller watch the socket.
+    ///
+    /// # Errors
+    /// If it does not; the connection is to be dropped then.
+    pub(crate) fn open(&mut self, registry: Arc<Registry>, token: Token) -> io::Result<()> {
+        if let Transport::New(socket) = &mut self.transport
+            && let Some(socket) = socket.take()
+        {
+            self.transport = Transport::Open(Stream::new(Registered::new(socket, registry, token)?));
         }
+        Ok(())
+    }
+
+    /// Takes in what the poller says.
+    pub(crate) fn happened(&mut self, event: &Event) {
+        if let Transport::Open(stream) = &mut self.transport {
+            stream.watched().happened(event);
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>, mut now: Instant) -> Poll<End> {
         self.shared.answers.take(&mut self.answers);
-        let mut now = Instant::now();
         for round in 0..ROUNDS {
             for (call_id, answer) in self.answers.drain(..) {
                 self.machine.respond(call_id, &answer);
@@ -211,7 +227,7 @@ impl Connection {
                 Poll::Pending => {
                     self.shared.in_flight.store(self.machine.calls_in_flight(), Ordering::Relaxed);
                     self.arm(cx);
-                    sys::give_back(&mut self.buffer);
+                    stream::give_back(&mut self.buffer);
                     if self.shared.answers.rest(cx) {
                         return Poll::Pending;
                     }
@@ -355,11 +371,10 @@ impl Connection {
     }
 }
 
-impl Future for Connection {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let end = std::task::ready!(self.turn(cx));
+impl Connection {
+    /// One turn. `Ready` = it is over, drop it.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        let end = std::task::ready!(self.turn(cx, now));
         let peer = &self.peer;
         match end {
             End::Closed(CloseReason::Idle) => tracing::debug!(%peer, "closed an idle connection"),
@@ -372,6 +387,12 @@ impl Future for Connection {
             stream.finish();
         }
         Poll::Ready(())
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("shared", &self.shared).finish_non_exhaustive()
     }
 }
 

@@ -1,25 +1,26 @@
-//! Threads that move the bytes of accepted connections: N reactors, each a thread with a tokio runtime of its own.
+//! Threads that move the bytes of accepted connections: N reactors, each a thread with a poller of its own.
 //!
-//! A connection is one task of one reactor for life. In one turn the task reads one buffer, hands out the calls in it,
+//! A connection belongs to one reactor for life. In one turn it reads one buffer, hands out the calls in it,
 //! and writes all answers that are there by then with one system call. Calls that are answered by their handler on the
 //! spot never leave the reactor's thread.
 
 pub(crate) mod busy;
 mod connection;
+mod event_loop;
 mod in_flight;
 mod load;
 pub(crate) mod mailbox;
 mod placement;
+mod registered;
+pub(crate) mod stream;
 pub(crate) mod sys;
 mod timers;
 mod turn;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,16 +28,14 @@ use net_addr::SockAddr;
 use net_addr::hash::sip::SipKey;
 use parking_lot::Mutex;
 use socket2::Socket;
-use tokio::runtime::{self, RuntimeMetrics};
-use tokio::sync::Notify;
 
 pub use crate::machine::{CallInFlight, ServerOptions};
 pub use hdrhistogram::Histogram;
 pub use in_flight::CallsInFlight;
 
 use crate::call::{ConnectionInfo, InboundHandler};
-use busy::Spin;
 use connection::{Accepted, Connection, Shared};
+use event_loop::{EventLoop, Inbox, Notice};
 use load::LoadMeter;
 use placement::Placement;
 use timers::Timers;
@@ -52,7 +51,6 @@ pub struct ReactorPool {
 
 #[derive(Debug)]
 struct Reactor {
-    runtime: runtime::Handle,
     state: Arc<ReactorState>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -60,16 +58,15 @@ struct Reactor {
 /// What a reactor's connections share with the pool.
 #[derive(Debug)]
 pub(crate) struct ReactorState {
+    inbox: Arc<Inbox>,
     connections: AtomicUsize,
     accepted: AtomicU64,
     calls: AtomicU64,
     live: Mutex<HashMap<u64, Arc<Shared>>>,
     load: LoadMeter,
-    spin: Spin,
     /// Shared by the reactors of a pool.
     pub(crate) timers: Arc<Timers>,
-    stop: Notify,
-    emptied: Notify,
+    stopping: AtomicBool,
 }
 
 /// Figures of a pool at one moment.
@@ -95,7 +92,7 @@ pub struct ReactorStats {
     /// Time since the start in which the reactor did not wait. Its share of the time between two looks is the load
     /// (Kudu's `reactor_load_percent`).
     pub busy: Duration,
-    /// How often it went to wait since the start; `busy` by it is the mean time from wake-up to rest (Kudu's
+    /// How often it had nothing more to do since the start; `busy` by it is the mean time from wake-up to rest (Kudu's
     /// `reactor_active_latency_us`).
     pub rests: u64,
 }
@@ -185,12 +182,13 @@ impl ReactorPool {
         reactor.state.accepted.fetch_add(1, Ordering::Relaxed);
         let accepted =
             Accepted { socket, peer, local, handler, options, shared, reactor: reactor.state.clone() };
-        // A task that is never polled still counts the connection off when it is dropped.
-        let task = Connection::new(accepted);
+        // One that never has a turn still counts itself off when it is dropped.
+        let connection = Connection::new(accepted);
         if self.stopped.load(Ordering::SeqCst) {
-            task.shared().stop();
+            connection.shared().stop();
         }
-        reactor.runtime.spawn(task);
+        // Refused only by a reactor that has ended; what comes back is dropped, and closed with it.
+        let _ = reactor.state.inbox.post(Notice::Adopt(Box::new(connection)));
         Ok(())
     }
 
@@ -213,13 +211,13 @@ impl ReactorPool {
     pub fn stats(&self) -> PoolStats {
         let mut stats = PoolStats { reactors: Vec::new(), connections: Vec::new() };
         for reactor in &self.reactors {
-            let (state, metrics) = (&reactor.state, reactor.runtime.metrics());
+            let state = &reactor.state;
             stats.reactors.push(ReactorStats {
                 connections: state.connections.load(Ordering::SeqCst),
                 accepted: state.accepted.load(Ordering::Relaxed),
                 calls: state.calls.load(Ordering::Relaxed),
-                busy: metrics.worker_total_busy_duration(0),
-                rests: metrics.worker_park_count(0),
+                busy: state.load.busy(),
+                rests: state.load.rests(),
             });
             stats.connections.extend(state.live.lock().values().map(|shared| shared.stats()));
         }
@@ -229,8 +227,7 @@ impl ReactorPool {
 
     /// How busy each reactor was since the start, by index.
     pub fn load(&self) -> Vec<ReactorLoad> {
-        let busy = |reactor: &Reactor| reactor.runtime.metrics().worker_total_busy_duration(0);
-        self.reactors.iter().map(|reactor| reactor.state.load.read(busy(reactor), Instant::now())).collect()
+        self.reactors.iter().map(|reactor| reactor.state.load.read(Instant::now())).collect()
     }
 
     /// The calls that are not yet answered. Each connection that has some is asked; `patience` bounds the wait for all
@@ -251,7 +248,8 @@ impl ReactorPool {
             for shared in reactor.state.live.lock().values() {
                 shared.stop();
             }
-            reactor.state.stop.notify_one();
+            reactor.state.stopping.store(true, Ordering::SeqCst);
+            reactor.state.inbox.wake();
         }
         for reactor in &self.reactors {
             let thread = reactor.thread.lock().take();
@@ -272,88 +270,45 @@ impl Drop for ReactorPool {
 
 impl Reactor {
     fn start(name: String, busy_poll: Duration, timers: Arc<Timers>) -> io::Result<Self> {
-        let state = Arc::new(ReactorState::new(busy_poll, timers));
-        let (started, start) = mpsc::channel();
-        let body = {
-            let state = state.clone();
-            move || {
-                let woke = {
-                    let state = state.clone();
-                    move || state.load.woke(busy_time, Instant::now)
-                };
-                let mut runtime = runtime::Builder::new_current_thread();
-                runtime.enable_io().on_thread_unpark(woke);
-                if state.spin.is_on() {
-                    let state = state.clone();
-                    runtime.on_thread_park(move || state.spin.run_out(state.calls.load(Ordering::Relaxed)));
-                }
-                let runtime = match runtime.build() {
-                    Ok(runtime) => runtime,
-                    Err(error) => return drop(started.send(Err(error))),
-                };
-                METRICS.set(Some(runtime.metrics()));
-                if started.send(Ok(runtime.handle().clone())).is_ok() {
-                    runtime.block_on(state.run());
-                    state.spin.set_waker(None);
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name(name).spawn(body)?;
-        let gone = |_| io::Error::other("a reactor ended before it began");
-        let runtime = start.recv().map_err(gone)??;
-        Ok(Self { runtime, state, thread: Mutex::new(Some(thread)) })
+        let state = Arc::new(ReactorState::new(timers));
+        let event_loop = EventLoop::new(state.clone(), busy_poll)?;
+        let thread = std::thread::Builder::new().name(name).spawn(move || event_loop.run())?;
+        Ok(Self { state, thread: Mutex::new(Some(thread)) })
     }
 }
 
 impl ReactorState {
-    fn new(busy_poll: Duration, timers: Arc<Timers>) -> Self {
+    fn new(timers: Arc<Timers>) -> Self {
         Self {
+            inbox: Arc::new(Inbox::new()),
             connections: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             live: Mutex::default(),
             load: LoadMeter::new(Instant::now()),
-            spin: Spin::new(busy_poll),
             timers,
-            stop: Notify::new(),
-            emptied: Notify::new(),
+            stopping: AtomicBool::new(false),
         }
     }
 
-    async fn run(&self) {
-        std::future::poll_fn(|cx| {
-            self.spin.set_waker(Some(cx.waker().clone()));
-            Poll::Ready(())
-        })
-        .await;
-        self.stop.notified().await;
-        // Each connection ends itself by its drain timeout.
-        while self.connections.load(Ordering::SeqCst) > 0 {
-            self.emptied.notified().await;
-        }
+    /// Stopped, and without connections: each ends itself by its drain timeout.
+    fn is_done(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst) && self.connections.load(Ordering::SeqCst) == 0
     }
 
     /// Only for the reactor's own thread.
     pub(crate) fn count_call(&self) {
-        self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.calls.store(self.calls().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     pub(crate) fn forget(&self, id: u64) {
         self.live.lock().remove(&id);
-        if self.connections.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.emptied.notify_one();
-        }
+        self.connections.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-thread_local! {
-    /// Of the reactor's own runtime.
-    static METRICS: RefCell<Option<RuntimeMetrics>> = const { RefCell::new(None) };
-}
-
-/// The busy time of the reactor whose thread this is, since its start.
-fn busy_time() -> Option<Duration> {
-    METRICS.with_borrow(|metrics| Some(metrics.as_ref()?.worker_total_busy_duration(0)))
 }
 
 fn address(native: &socket2::SockAddr) -> io::Result<SockAddr> {

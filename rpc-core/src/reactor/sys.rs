@@ -1,12 +1,9 @@
-//! One socket, TCP or unix, on a tokio runtime: the only code that moves bytes.
+//! The system calls of one socket, TCP or unix, and its options.
 
-use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -17,173 +14,8 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 use socket2::{Socket, TcpKeepalive};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use crate::call::Descriptors;
-
-/// The poller watches a stream only for bytes to read. On a unix socket each message that the peer takes makes the socket
-/// "writable" anew, and a poller that watches for that wakes up for nothing, once a message.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    fd: AsyncFd<Socket>,
-    /// A second descriptor of the socket, there only while the socket takes no more bytes.
-    blocked: Option<AsyncFd<Socket>>,
-    read_size: usize,
-    /// Where those go that the peer attaches; without it they are lost.
-    descriptors: Option<Arc<Descriptors>>,
-}
-
-impl Stream {
-    /// Takes over a connected socket; must be called inside the runtime that is to drive it.
-    pub(crate) fn new(socket: Socket) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        let fd = register(socket, Interest::READABLE)?;
-        Ok(Self { fd, blocked: None, read_size: READ_MIN, descriptors: None })
-    }
-
-    /// From now on, reads with room for descriptors, which go there.
-    pub(crate) fn take_descriptors(&mut self, to: Arc<Descriptors>) {
-        self.descriptors = Some(to);
-    }
-
-    pub(crate) fn takes_descriptors(&self) -> bool {
-        self.descriptors.is_some()
-    }
-
-    pub(crate) fn socket(&self) -> &Socket {
-        self.fd.get_ref()
-    }
-
-    /// Waits until a connection that is being made is made, or has failed.
-    pub(crate) async fn connected(&self) -> io::Result<()> {
-        let writable = register(self.socket().try_clone()?, Interest::WRITABLE)?;
-        let _guard = writable.writable().await?;
-        match self.socket().take_error()? {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-
-    /// Appends what there is to `buffer`; 0 = end of stream. A buffer without memory gets some only when there is something
-    /// to read; [`give_back`] takes it off again.
-    pub(crate) fn poll_read_buffer(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut BytesMut,
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
-            if buffer.capacity() == 0 {
-                *buffer = SPARE.take();
-            }
-            let descriptors = self.descriptors.as_deref();
-            match receive(self.fd.get_ref(), buffer, &mut self.read_size, descriptors) {
-                Ok((count, drained)) => {
-                    if drained && count > 0 {
-                        // A short read emptied the socket: the next one would only say so. What comes later, and
-                        // what the system already told of the end, makes it readable again.
-                        guard.clear_ready();
-                    }
-                    return Poll::Ready(Ok(count));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    }
-
-    /// Reads into `room`, which must not be empty; 0 = end of stream.
-    pub(crate) fn poll_read_direct(
-        &mut self,
-        cx: &mut Context<'_>,
-        room: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
-            let read = match self.descriptors.as_deref() {
-                Some(descriptors) => receive_with(self.fd.get_ref(), room, descriptors),
-                None => io::Read::read(&mut self.fd.get_ref(), room).map(|count| (count, count < room.len())),
-            };
-            match read {
-                Ok((count, drained)) => {
-                    if drained && count > 0 {
-                        guard.clear_ready();
-                    }
-                    return Poll::Ready(Ok(count));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    }
-
-    /// Reads whatever the runtime may not have heard of yet; `None` = nothing there.
-    pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
-        loop {
-            let descriptors = self.descriptors.as_deref();
-            match receive(self.fd.get_ref(), buffer, &mut self.read_size, descriptors) {
-                Ok((count, _)) => return Ok(Some(count)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Writes from `slices`, which must not be empty, in one system call; if any byte is written, so are the descriptors.
-    pub(crate) fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-        descriptors: &[Arc<OwnedFd>],
-    ) -> Poll<io::Result<usize>> {
-        let blocked = match &self.blocked {
-            Some(blocked) => blocked,
-            None => match send(self.fd.get_ref(), slices, descriptors) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let again = self.socket().try_clone()?;
-                    self.blocked.insert(register(again, Interest::WRITABLE)?)
-                }
-                done => return Poll::Ready(done),
-            },
-        };
-        loop {
-            let mut guard = ready!(blocked.poll_write_ready(cx))?;
-            if let Ok(done) = guard.try_io(|fd| send(fd.get_ref(), slices, descriptors)) {
-                self.blocked = None;
-                return Poll::Ready(done);
-            }
-        }
-    }
-
-    /// Tells the peer that no more bytes will come.
-    pub(crate) fn finish(&self) {
-        // Fails only if the peer is gone, and then there is nobody to tell.
-        let _ = self.socket().shutdown(Shutdown::Write);
-    }
-}
-
-/// Leaves the memory of an empty buffer to the next connection of this thread that has something to read: most
-/// connections are idle, and those that are not find a buffer that is in the cache.
-pub(crate) fn give_back(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > 0 {
-        SPARE.set(std::mem::take(buffer));
-    }
-}
-
-thread_local! {
-    static SPARE: Cell<BytesMut> = Cell::default();
-}
-
-#[allow(unsafe_code)]
-fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
-    // SAFETY: a `Socket` owns its descriptor and returns the same one for as long as it lives; the `AsyncFd` owns the
-    // `Socket`, and nothing here takes it out again or closes the descriptor.
-    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
-}
 
 /// Writes from `slices`, which must not be empty, in one system call.
 pub(crate) fn send(
@@ -220,7 +52,11 @@ fn send_with(socket: &Socket, slices: &[IoSlice<'_>], descriptors: &[Arc<OwnedFd
 }
 
 /// Reads bytes, and the descriptors that come with them: how much, and whether the socket is drained by it.
-fn receive_with(socket: &Socket, room: &mut [u8], descriptors: &Descriptors) -> io::Result<(usize, bool)> {
+pub(crate) fn receive_with(
+    socket: &Socket,
+    room: &mut [u8],
+    descriptors: &Descriptors,
+) -> io::Result<(usize, bool)> {
     let room_len = room.len();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_AT_ONCE))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -252,7 +88,7 @@ pub(crate) fn peer_uid(socket: &Socket) -> Option<u32> {
 }
 
 /// Appends to `buffer` what one read gives: how much, and whether the socket is drained by it.
-fn receive(
+pub(crate) fn receive(
     socket: &Socket,
     buffer: &mut BytesMut,
     read_size: &mut usize,
