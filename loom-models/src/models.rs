@@ -110,7 +110,7 @@ fn serve(link: &Link, most: usize) -> (usize, usize) {
                     Command::Close => return Poll::Ready(()),
                 }
             }
-            link.complete(&mut outcomes, &mut wakers);
+            link.complete(outcomes.drain(..), &mut wakers);
             if calls == most {
                 return Poll::Ready(());
             }

@@ -62,6 +62,6 @@ pub use call::{
 pub use messenger::{ConnectionId, Messenger, MessengerBuilder, OutboundStats};
 pub use proto::{Method, required};
 #[cfg(feature = "net")]
-pub use proxy::{CallBuilder, Proxy, Response};
+pub use proxy::{CallBuilder, Proxy, Response, Sending};
 #[cfg(feature = "net")]
 pub use reactor::{ReactorPool, ServerOptions};

@@ -1,7 +1,9 @@
 //! Calls by method: encode, send, wait, decode.
 
+use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -155,7 +157,7 @@ impl<M: Method, P> CallBuilder<M, P> {
 }
 
 impl<M: Method> CallBuilder<M> {
-    /// Sends the call and waits for the answer. Must be called on a tokio runtime with IO and time enabled.
+    /// Sends the call, and waits for the answer. Must be awaited on a tokio runtime with IO and time enabled.
     ///
     /// *Cancel safety*: dropping the future frees the request at once and drops a late answer; nothing is sent to the
     /// server, which may still run the call.
@@ -164,13 +166,29 @@ impl<M: Method> CallBuilder<M> {
     ///
     /// # Errors
     /// [`CallError`]; see [`CallError::is_retriable`] there.
-    pub async fn send(self) -> Result<Response<M::Response>, CallError> {
-        let Self { proxy, call, timeout, .. } = self;
-        let mut descriptors = None;
-        let outcome = proxy.exchange(call, timeout, &mut descriptors).await;
-        let response = response::<M>(outcome, proxy.remote(), timeout)?;
-        Ok(Response { descriptors, ..response })
+    pub fn send(self) -> Sending<M> {
+        let Self { proxy, call, timeout, method } = self;
+        let call = Some(call);
+        Sending { proxy, call, timeout, link: None, ticket: None, attempts: 0, last: None, method }
     }
+}
+
+/// A call under way; see [`CallBuilder::send`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct Sending<M> {
+    proxy: Proxy,
+    /// Until a connection has it.
+    call: Option<OutboundCall>,
+    timeout: Option<Duration>,
+    /// The connection that was given the call.
+    link: Option<Arc<Link>>,
+    /// While the connection has it.
+    ticket: Option<Ticket>,
+    attempts: u32,
+    /// Why the last connection that had the call ended.
+    last: Option<Arc<io::Error>>,
+    method: PhantomData<fn() -> M>,
 }
 
 /// What the caller gets for what the connection got.
@@ -207,77 +225,75 @@ fn failed(failure: Failure, peer: SockAddr, method: &'static str, timeout: Optio
     }
 }
 
-impl Proxy {
-    async fn exchange(
-        &self,
-        call: OutboundCall,
-        mut timeout: Option<Duration>,
-        descriptors: &mut Option<Arc<Descriptors>>,
-    ) -> Outcome {
-        let network = |source, sent| Failure::Network { source: Arc::new(source), sent };
-        let runtime = runtime::Handle::try_current()
-            .map_err(|error| network(io::Error::new(io::ErrorKind::Unsupported, error), false))?;
-        let mut call = Some(call);
-        let mut last = None;
-        for _ in 0..ATTEMPTS {
-            if self.inner.messenger.is_shut_down() {
-                return Err(Failure::ShutDown);
-            }
-            if call.as_ref().is_some_and(|call| call.deadline.is_some()) {
-                timeout = None;
-            }
-            let mut pending = Pending { link: self.link(&runtime), ticket: None };
-            match std::future::poll_fn(|cx| pending.poll(&mut call, timeout, cx)).await {
-                Some(Err(Failure::Unsent { call: back, source })) => {
-                    call = Some(*back);
-                    last = Some(source);
-                }
-                Some(outcome) => {
-                    *descriptors = pending.link.received().cloned();
-                    return outcome;
-                }
-                // The connection ended between the look and the post.
-                None => self.forget(&pending.link),
-            }
-        }
-        let gone =
-            || Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, "this runtime is shutting down"));
-        Err(Failure::Network { source: last.unwrap_or_else(gone), sent: false })
-    }
-}
-
-/// A call that a connection has, or is about to have. Dropping it forgets the call.
-struct Pending {
-    link: Arc<Link>,
-    ticket: Option<Ticket>,
-}
-
-impl Pending {
-    /// `None` = the connection does not take the call.
-    fn poll(
-        &mut self,
-        call: &mut Option<OutboundCall>,
-        timeout: Option<Duration>,
-        cx: &Context<'_>,
-    ) -> Poll<Option<Outcome>> {
-        match self.ticket {
-            None => {
-                self.ticket = self.link.begin(call, timeout, cx.waker());
-                if self.ticket.is_some() { Poll::Pending } else { Poll::Ready(None) }
-            }
-            Some(ticket) => {
-                let outcome = std::task::ready!(self.link.poll(ticket, cx));
+impl<M> Sending<M> {
+    fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Outcome> {
+        loop {
+            if let (Some(link), Some(ticket)) = (&self.link, self.ticket) {
+                let outcome = std::task::ready!(link.poll(ticket, cx));
                 self.ticket = None;
-                Poll::Ready(Some(outcome))
+                match outcome {
+                    Err(Failure::Unsent { call, source }) => {
+                        self.call = Some(*call);
+                        self.last = Some(source);
+                    }
+                    outcome => return Poll::Ready(outcome),
+                }
+            }
+            if let Err(failure) = self.begin(cx) {
+                return Poll::Ready(Err(failure));
+            }
+            if self.ticket.is_some() {
+                return Poll::Pending;
             }
         }
     }
+
+    /// Hands the call to a connection, if the one that is known takes it.
+    fn begin(&mut self, cx: &Context<'_>) -> Result<(), Failure> {
+        let Self { proxy, call, .. } = self;
+        let network = |source| Failure::Network { source, sent: false };
+        let runtime = runtime::Handle::try_current()
+            .map_err(|error| network(Arc::new(io::Error::new(io::ErrorKind::Unsupported, error))))?;
+        if proxy.inner.messenger.is_shut_down() {
+            return Err(Failure::ShutDown);
+        }
+        if self.attempts >= ATTEMPTS {
+            let gone = "this runtime is shutting down";
+            let gone = || Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, gone));
+            return Err(network(self.last.take().unwrap_or_else(gone)));
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        let has_deadline = call.as_ref().is_some_and(|call| call.deadline.is_some());
+        let timeout = self.timeout.filter(|_| !has_deadline);
+        let link = proxy.link(&runtime);
+        self.ticket = link.begin(call, timeout, cx.waker());
+        if self.ticket.is_none() {
+            // The connection ended between the look and the post.
+            proxy.forget(&link);
+        }
+        self.link = Some(link);
+        Ok(())
+    }
 }
 
-impl Drop for Pending {
+impl<M: Method> Future for Sending<M> {
+    type Output = Result<Response<M::Response>, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let outcome = std::task::ready!(this.poll_outcome(cx));
+        let response = response::<M>(outcome, this.proxy.remote(), this.timeout).map(|response| {
+            let descriptors = this.link.as_ref().and_then(|link| link.received().cloned());
+            Response { descriptors, ..response }
+        });
+        Poll::Ready(response)
+    }
+}
+
+impl<M> Drop for Sending<M> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.link.cancel(ticket);
+        if let (Some(link), Some(ticket)) = (&self.link, self.ticket.take()) {
+            link.cancel(ticket);
         }
     }
 }

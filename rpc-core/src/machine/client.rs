@@ -10,6 +10,7 @@ use super::Body;
 use super::ClientOptions;
 use super::deadlines::Deadlines;
 use super::inbox::{Inbox, Incoming, Plan};
+use super::method_fields::MethodFields;
 use super::outbox::{Outbox, UNCOPIED};
 use crate::call::{CallStage, Extras, RemoteError};
 use crate::negotiate::NegotiationError;
@@ -110,12 +111,13 @@ pub struct ClientConnection<T> {
     outbox: Outbox,
     events: VecDeque<ClientEvent<T>>,
     calls: HashMap<i32, Call<T>, foldhash::fast::RandomState>,
-    /// Not yet in the outbox, in order; those that were cancelled are empty.
+    /// No byte of them is sent yet, in order; those that were cancelled are empty.
     queue: VecDeque<Queued>,
+    /// So many of the queue, from its front, are in the outbox already.
+    encoded: usize,
     /// How many calls have left the queue since the beginning.
     dequeued: u64,
-    /// In the outbox with no byte sent yet, by position in the stream.
-    unsent: VecDeque<(u64, Queued)>,
+    method_fields: MethodFields,
     deadlines: Deadlines,
     /// Has a call ever had another id than its key's first one?
     any_moved: bool,
@@ -135,6 +137,8 @@ struct Call<T> {
 #[derive(Debug)]
 struct Queued {
     id: i32,
+    /// Its first byte's position in the stream, once it is in the outbox.
+    start: u64,
     call: Option<OutboundCall>,
 }
 
@@ -155,8 +159,9 @@ impl<T> ClientConnection<T> {
             events: VecDeque::new(),
             calls: HashMap::default(),
             queue: VecDeque::new(),
+            encoded: 0,
             dequeued: 0,
-            unsent: VecDeque::new(),
+            method_fields: MethodFields::default(),
             deadlines: Deadlines::default(),
             any_moved: false,
             last_activity: now,
@@ -185,7 +190,7 @@ impl<T> ClientConnection<T> {
         if let Some(deadline) = call.deadline {
             self.deadlines.push((deadline, id, key));
         }
-        self.queue.push_back(Queued { id, call: Some(call) });
+        self.queue.push_back(Queued { id, start: 0, call: Some(call) });
         self.forget_old_deadlines();
     }
 
@@ -208,18 +213,16 @@ impl<T> ClientConnection<T> {
     fn abandon(&mut self, id: i32) -> Option<(T, CallStage)> {
         let call = self.calls.get_mut(&id)?;
         let tag = call.tag.take()?;
-        let queued = call.place.checked_sub(self.dequeued).and_then(|place| usize::try_from(place).ok());
-        if let Some(queued) = queued {
-            if let Some(queued) = self.queue.get_mut(queued) {
+        let place = call.place.checked_sub(self.dequeued).and_then(|place| usize::try_from(place).ok());
+        if let Some(place) = place.filter(|place| *place >= self.encoded) {
+            if let Some(queued) = self.queue.get_mut(place) {
                 queued.call = None;
             }
             self.calls.remove(&id);
         }
-        let waits = || self.unsent.iter().any(|(_, unsent)| unsent.id == id);
-        let stage = match (self.open, queued) {
+        let stage = match (self.open, place) {
             (false, _) => CallStage::Connecting,
             (true, Some(_)) => CallStage::Queued,
-            (true, None) if waits() => CallStage::Queued,
             (true, None) => CallStage::Sent,
         };
         Some((tag, stage))
@@ -323,6 +326,11 @@ impl<T> ClientConnection<T> {
         self.open && self.negotiation.takes_descriptors()
     }
 
+    /// What became of all calls that [`poll_event`](Self::poll_event) has not told of yet.
+    pub fn drain_events(&mut self) -> impl ExactSizeIterator<Item = ClientEvent<T>> {
+        self.events.drain(..)
+    }
+
     /// What became of the next call.
     pub fn poll_event(&mut self) -> Option<ClientEvent<T>> {
         self.events.pop_front()
@@ -332,61 +340,67 @@ impl<T> ClientConnection<T> {
     /// fills `out` with the next bytes to be sent; how many slices there are. Then call
     /// [`transmitted`](Self::transmitted).
     pub fn poll_transmit<'a>(&'a mut self, now: Instant, out: &mut [IoSlice<'a>]) -> usize {
-        while self.open && self.outbox.len() < HIGH_WATER {
-            let Some(queued) = self.queue.pop_front() else { break };
-            self.dequeued = self.dequeued.saturating_add(1);
-            self.encode(queued, now);
-        }
+        while self.open && self.outbox.len() < HIGH_WATER && self.encode_next(now) {}
         self.outbox.slices(out)
     }
 
     /// Is there anything that [`poll_transmit`](Self::poll_transmit) could give now?
     pub fn has_outbound(&self) -> bool {
-        self.outbox.len() > 0 || (self.open && !self.queue.is_empty())
+        self.outbox.len() > 0 || (self.open && self.queue.len() > self.encoded)
     }
 
-    fn encode(&mut self, queued: Queued, now: Instant) {
-        let id = queued.id;
-        let Some(request) = &queued.call else { return };
-        let extras = request.extras.as_deref();
-        let features = extras.map_or(&[][..], |extras| &extras.required_features);
-        let refused = if !features.is_empty() && !self.negotiation.server_checks_features() {
-            Err(None)
-        } else {
-            let start = self.outbox.end();
-            let timeout = request.deadline.map(|deadline| deadline.saturating_duration_since(now));
-            let timeout_millis =
-                timeout.map(|left| u32::try_from(left.as_micros().div_ceil(1000).max(1)).unwrap_or(u32::MAX));
-            let sidecars = extras.map_or(&[][..], |extras| &extras.sidecars);
-            let header = |offsets: &[u32], out: &mut Vec<u8>| {
-                RequestHeader {
-                    call_id: id,
-                    method: Some((request.service.as_bytes(), request.method.as_bytes())),
-                    timeout_millis,
-                    required_feature_flags: features.to_vec(),
-                    request_id: extras.and_then(|extras| extras.request_id.as_ref()).map(Into::into),
-                    sidecar_offsets: offsets.to_vec(),
-                }
-                .encode(out);
-            };
-            let body = request.body.as_slice();
-            let small = sidecars.is_empty() && body.len() < UNCOPIED && self.outbox.push_small(body, header);
-            let pushed = match small {
-                true => Ok(()),
-                false => self.outbox.push_frame(&request.body.to_bytes(), sidecars, header),
-            };
-            pushed.map(|()| start).map_err(Some)
+    /// Puts the next call into the outbox; false = there is none.
+    fn encode_next(&mut self, now: Instant) -> bool {
+        let Self { queue, outbox, method_fields, .. } = self;
+        let Some(Queued { id, start, call }) = queue.get_mut(self.encoded) else { return false };
+        self.encoded = self.encoded.saturating_add(1);
+        *start = outbox.end();
+        let Some(request) = call else { return true };
+        let timeout = request.deadline.map(|deadline| deadline.saturating_duration_since(now));
+        let timeout =
+            timeout.map(|left| u32::try_from(left.as_micros().div_ceil(1000).max(1)).unwrap_or(u32::MAX));
+        let refused = match &request.extras {
+            None => {
+                let field = method_fields.of(request.service, request.method);
+                outbox.push_request(*id, field, timeout, &request.body).err().map(Some)
+            }
+            Some(extras)
+                if !extras.required_features.is_empty() && !self.negotiation.server_checks_features() =>
+            {
+                Some(None)
+            }
+            Some(extras) => {
+                let header = |offsets: &[u32], out: &mut Vec<u8>| {
+                    RequestHeader {
+                        call_id: *id,
+                        method: Some((request.service.as_bytes(), request.method.as_bytes())),
+                        timeout_millis: timeout,
+                        required_feature_flags: extras.required_features.clone(),
+                        request_id: extras.request_id.as_ref().map(Into::into),
+                        sidecar_offsets: offsets.to_vec(),
+                    }
+                    .encode(out);
+                };
+                let body = request.body.as_slice();
+                let small =
+                    extras.sidecars.is_empty() && body.len() < UNCOPIED && outbox.push_small(body, header);
+                let pushed = match small {
+                    true => Ok(()),
+                    false => outbox.push_frame(&request.body.to_bytes(), &extras.sidecars, header),
+                };
+                pushed.err().map(Some)
+            }
         };
-        match refused {
-            Ok(start) => self.unsent.push_back((start, queued)),
-            Err(why) => {
-                let Some(tag) = self.calls.remove(&id).and_then(|call| call.tag) else { return };
+        if let Some(why) = refused {
+            *call = None;
+            if let Some(tag) = self.calls.remove(id).and_then(|call| call.tag) {
                 self.events.push_back(match why {
                     Some(why) => ClientEvent::TooLarge { tag, size: why.size, sidecars: why.sidecars },
                     None => ClientEvent::NotSupported { tag },
                 });
             }
         }
+        true
     }
 
     /// `count` bytes were sent.
@@ -394,8 +408,10 @@ impl<T> ClientConnection<T> {
         self.last_activity = now;
         self.outbox.advance(count);
         let written = self.outbox.written();
-        while self.unsent.front().is_some_and(|(start, _)| *start < written) {
-            self.unsent.pop_front();
+        while self.encoded > 0 && self.queue.front().is_some_and(|first| first.start < written) {
+            self.queue.pop_front();
+            self.encoded = self.encoded.saturating_sub(1);
+            self.dequeued = self.dequeued.saturating_add(1);
         }
     }
 
@@ -461,10 +477,9 @@ impl<T> ClientConnection<T> {
 
     /// The calls that somebody still waits for, after the connection ended.
     pub fn into_unfinished(self) -> Vec<Unfinished<T>> {
-        let Self { calls, queue, unsent, .. } = self;
-        let payloads = unsent.into_iter().map(|(_, unsent)| unsent).chain(queue);
-        let mut payloads: HashMap<i32, OutboundCall> =
-            payloads.filter_map(|unsent| Some((unsent.id, unsent.call?))).collect();
+        let Self { calls, queue, .. } = self;
+        let payloads = queue.into_iter().filter_map(|unsent| Some((unsent.id, unsent.call?)));
+        let mut payloads: HashMap<i32, OutboundCall> = payloads.collect();
         let mut unfinished: Vec<_> = calls
             .into_iter()
             .filter_map(|(id, call)| {

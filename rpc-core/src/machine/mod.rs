@@ -30,6 +30,7 @@ mod body;
 mod client;
 mod deadlines;
 mod inbox;
+mod method_fields;
 mod options;
 pub(crate) mod outbox;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
+use super::Body;
 use crate::wire::limits::{HARD_MAX_MESSAGE_SIZE, MAX_SIDECARS};
 use crate::wire::{frame, pb};
 
@@ -113,6 +114,32 @@ impl Outbox {
         let done = put_small_frame(&mut self.tail, body.len(), header, |tail| tail.extend_from_slice(body));
         self.queued = self.queued.saturating_add(self.tail.len().saturating_sub(before));
         done
+    }
+
+    /// Queues the frame of a request that has no extras; `method_field` is the header's field of that name, encoded.
+    pub(crate) fn push_request(
+        &mut self,
+        call_id: i32,
+        method_field: &[u8],
+        timeout_millis: Option<u32>,
+        body: &Body,
+    ) -> Result<(), TooLarge> {
+        let small = body.as_slice();
+        if small.len() < UNCOPIED {
+            let before = self.tail.len();
+            if put_request_frame(&mut self.tail, call_id, method_field, timeout_millis, small) {
+                self.queued = self.queued.saturating_add(self.tail.len().saturating_sub(before));
+                return Ok(());
+            }
+        }
+        let header = |_: &[u32], out: &mut Vec<u8>| {
+            pb::put_i32(out, 3, call_id);
+            out.extend_from_slice(method_field);
+            if let Some(millis) = timeout_millis {
+                pb::put_u32(out, 10, millis);
+            }
+        };
+        self.push_frame(&body.to_bytes(), &[], header)
     }
 
     /// Queues whole frames; `frames` is empty after that.
@@ -241,6 +268,40 @@ pub(crate) fn put_answer_frame(
     true
 }
 
+/// Appends the frame of a request without extras: what [`put_small_frame`] would append with that header, put together at
+/// once. False = a number or the header is too long for that, nothing is appended.
+fn put_request_frame(
+    out: &mut Vec<u8>,
+    call_id: i32,
+    method_field: &[u8],
+    timeout_millis: Option<u32>,
+    body: &[u8],
+) -> bool {
+    let (Some(id), Some(millis), Some(size)) =
+        (ShortVarint::of(call_id), ShortVarint::of(timeout_millis.unwrap_or(0)), ShortVarint::of(body.len()))
+    else {
+        return false;
+    };
+    let timeout_len = if timeout_millis.is_some() { millis.len.saturating_add(1) } else { 0 };
+    let header_len = [id.len, method_field.len(), timeout_len].into_iter().fold(1, usize::saturating_add);
+    if header_len >= 0x80 {
+        return false;
+    }
+    let len = [header_len, 1, size.len, body.len()].into_iter().fold(0, usize::saturating_add);
+    let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+    out.reserve(len.saturating_add(frame::PREFIX).saturating_add(8));
+    out.extend_from_slice(&[a, b, c, d, u8::try_from(header_len).unwrap_or(0), REQUEST_CALL_ID]);
+    id.put(out);
+    out.extend_from_slice(method_field);
+    if timeout_millis.is_some() {
+        out.push(TIMEOUT_MILLIS);
+        millis.put(out);
+    }
+    size.put(out);
+    out.extend_from_slice(body);
+    true
+}
+
 /// A number of at most 28 bits as a varint.
 struct ShortVarint {
     bytes: [u8; 4],
@@ -275,6 +336,12 @@ impl ShortVarint {
 /// The tag of a response header's `call_id`.
 const CALL_ID: u8 = 1 << 3;
 
+/// The tag of a request header's `call_id`.
+const REQUEST_CALL_ID: u8 = 3 << 3;
+
+/// The tag of a request header's `timeout_millis`.
+const TIMEOUT_MILLIS: u8 = 10 << 3;
+
 /// The tag of a response header's `is_error`.
 const IS_ERROR: u8 = 2 << 3;
 
@@ -290,7 +357,7 @@ const KEPT: usize = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::header::ResponseHeader;
+    use crate::wire::header::{RequestHeader, ResponseHeader};
     use proptest::prelude::*;
 
     #[test]
@@ -337,6 +404,33 @@ mod tests {
             let short = (0..1 << 28).contains(&id);
             prop_assert_eq!(put_answer_frame(&mut seen, id, len, body), short);
             prop_assert_eq!(seen, if short { expected } else { vec![1] });
+        }
+
+        #[test]
+        fn a_request_is_the_same_frame_either_way(
+            id in prop_oneof![0..300, 16_000..17_000, 268_435_400..268_435_456, any::<i32>()],
+            millis in proptest::option::of(prop_oneof![0u32..300, any::<u32>()]),
+            names in prop_oneof![1usize..40, 100usize..200],
+            len in prop_oneof![0usize..200, 4000usize..4200, 16_000usize..17_000],
+        ) {
+            let names = "n".repeat(names);
+            let body = Body::from(Bytes::from(vec![7; len]));
+            let mut field = Vec::new();
+            RequestHeader::encode_method(names.as_bytes(), names.as_bytes(), &mut field);
+            let header = |offsets: &[u32], out: &mut Vec<u8>| {
+                let method = Some((names.as_bytes(), names.as_bytes()));
+                let sidecar_offsets = offsets.to_vec();
+                RequestHeader { call_id: id, method, timeout_millis: millis, sidecar_offsets, ..Default::default() }
+                    .encode(out);
+            };
+            let (mut expected, mut seen) = (Outbox::default(), Outbox::default());
+            expected.push_frame(&body.to_bytes(), &[], header).unwrap();
+            seen.push_request(id, &field, millis, &body).unwrap();
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            take(&mut expected, usize::MAX, &mut one);
+            take(&mut seen, usize::MAX, &mut other);
+            prop_assert!(one == other);
+            prop_assert_eq!(seen.len(), 0);
         }
 
         #[test]

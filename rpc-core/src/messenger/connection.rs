@@ -28,7 +28,6 @@ pub(crate) struct Connection {
     transport: Transport,
     buffer: BytesMut,
     commands: Vec<Command>,
-    outcomes: Vec<(Ticket, Outcome)>,
     wakers: Vec<Waker>,
     timer: Option<Pin<Box<Sleep>>>,
     armed: Option<Instant>,
@@ -69,7 +68,6 @@ impl Connection {
             messenger,
             buffer: BytesMut::new(),
             commands: Vec::new(),
-            outcomes: Vec::new(),
             wakers: Vec::new(),
             timer: None,
             armed: None,
@@ -145,10 +143,7 @@ impl Connection {
             {
                 stream.take_descriptors(self.link.descriptors());
             }
-            while let Some(event) = machine.poll_event() {
-                self.outcomes.push(outcome(event));
-            }
-            self.link.complete(&mut self.outcomes, &mut self.wakers);
+            self.link.complete(machine.drain_events().map(outcome), &mut self.wakers);
             if let Some(fault) = machine.fault() {
                 return Poll::Ready(End::Fault(fault.clone()));
             }
@@ -184,15 +179,16 @@ impl Connection {
         let Some(machine) = self.machine.take() else { return };
         let established = machine.is_established();
         let ending = Ending::new(&self.end, shut_down, established);
+        let mut outcomes = Vec::new();
         for Unfinished { tag, unsent, .. } in machine.into_unfinished() {
-            self.outcomes.push((tag, Err(ending.failure(unsent))));
+            outcomes.push((tag, Err(ending.failure(unsent))));
         }
         for command in left {
             if let Command::Call { ticket, call, .. } = command {
-                self.outcomes.push((ticket, Err(ending.failure(Some(call)))));
+                outcomes.push((ticket, Err(ending.failure(Some(call)))));
             }
         }
-        self.link.complete(&mut self.outcomes, &mut self.wakers);
+        self.link.complete(outcomes.into_iter(), &mut self.wakers);
     }
 }
 

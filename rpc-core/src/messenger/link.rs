@@ -179,12 +179,16 @@ impl Link {
     }
 
     /// Puts all of `outcomes` where they belong and wakes those who wait; `wakers` is empty scratch.
-    pub(crate) fn complete(&self, outcomes: &mut Vec<(Ticket, Outcome)>, wakers: &mut Vec<Waker>) {
-        if outcomes.is_empty() {
+    pub(crate) fn complete(
+        &self,
+        outcomes: impl ExactSizeIterator<Item = (Ticket, Outcome)>,
+        wakers: &mut Vec<Waker>,
+    ) {
+        if outcomes.len() == 0 {
             return;
         }
         self.commands.with(|_, places| {
-            for (ticket, outcome) in outcomes.drain(..) {
+            for (ticket, outcome) in outcomes {
                 // Gone if the caller stopped waiting.
                 if let Some(content) = places.get(ticket)
                     && let Content::Awaited(waker) = std::mem::replace(content, Content::Answered(outcome))
