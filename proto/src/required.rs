@@ -106,6 +106,8 @@ fn is_plainly_complete(table: &MessageTable, message: &[u8]) -> bool {
     let mut rest = message;
     while let Some((tag, behind)) = rest.split_first() {
         let behind = match tag & 7 {
+            // Most numbers are small.
+            0 if behind.first().is_some_and(|byte| *byte < 0x80) => behind.get(1..),
             0 => behind
                 .iter()
                 .take(9)
