@@ -71,3 +71,19 @@ async fn a_scan_without_a_query_id_gets_one_of_its_own() {
     assert_eq!(one.count().await.unwrap(), 1);
     test.delete().await;
 }
+
+#[tokio::test]
+async fn servers_tell_what_a_scan_costs_them() {
+    let test = small_table("costs", 2).await;
+    fill(&connect().await.session().build(), &test.table, 1000).await;
+    let mut scan = test.table.scan().batch_bytes(4096).start().unwrap();
+    let (mut calls, mut rows) = (0, 0);
+    while let Some(batch) = scan.next().await {
+        (calls, rows) = (calls + 1, rows + batch.unwrap().rows());
+    }
+    assert!(calls > 4 && rows == 1000, "{rows} rows in {calls} batches");
+    let told = scan.metrics();
+    assert!(told.total_duration >= told.queue_duration && !told.total_duration.is_zero(), "{told:?}");
+    assert_eq!(told.bytes_read, 0, "rows that were just written are in memory");
+    test.delete().await;
+}

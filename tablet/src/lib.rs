@@ -66,6 +66,7 @@ pub use file_error::FileError;
 pub use flush::MaintenanceError;
 pub use log::{EntryError, LogError, LogOptions, Problem, SyncPolicy};
 pub use rowset::{BlockCache, RowsetError};
+pub use scan::part::ReadBytes;
 pub use scan::scanner::Scanner;
 pub use scan::spec::ScanSpec;
 pub use scan::split::KeyRange;

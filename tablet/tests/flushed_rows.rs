@@ -9,7 +9,9 @@ use common::storage::{content, reopen, reopen_as, row, table};
 use common::{NOW, batch};
 use schema::{Column, DataType, OpKind, PartialRow, Schema, Timestamp, Value};
 use tablet::backend::{Backend, Memory};
-use tablet::{LogError, OpenError, RowsetError, ScanError, ScanSpec, SyncPolicy, Tablet, WriteError};
+use tablet::{
+    LogError, OpenError, ReadBytes, RowsetError, ScanError, ScanSpec, SyncPolicy, Tablet, WriteError,
+};
 
 fn open(memory: &Memory) -> Tablet {
     reopen(memory.clone(), SyncPolicy::Always).unwrap()
@@ -243,4 +245,28 @@ fn a_rowset_that_was_put_here_from_another_table_is_refused_by_name() {
     let text = error.to_string();
     assert!(text.starts_with("rowsets/0000000000000001/meta is corrupt"), "{text}");
     assert!(text.ends_with("its columns are none of the table's"), "{text}");
+}
+
+#[test]
+fn a_scan_tells_what_it_read_of_files_and_what_was_at_hand() {
+    let memory = Memory::new();
+    let tablet = open(&memory);
+    put(&tablet, OpKind::Insert, 0..1000, 7);
+    let read = |tablet: &Tablet, ordered: bool| {
+        let spec = ScanSpec { projection: vec![0, 1], ordered, ..ScanSpec::default() };
+        let mut scanner = tablet.scan(spec, NOW).unwrap();
+        while scanner.next_block(1000).unwrap().is_some() {}
+        let read = scanner.take_read_bytes();
+        assert_eq!(scanner.take_read_bytes(), ReadBytes::default(), "it is told once");
+        read
+    };
+    assert_eq!(read(&tablet, false), ReadBytes::default());
+    tablet.flush(Timestamp::MIN).unwrap();
+    for ordered in [false, true] {
+        let tablet = open(&memory);
+        let first = read(&tablet, ordered);
+        assert_eq!(first, ReadBytes { at_hand: 0, fetched: 8000 }, "two columns of 4 bytes");
+        let again = read(&tablet, ordered);
+        assert_eq!(again, ReadBytes { at_hand: first.fetched, fetched: 0 });
+    }
 }

@@ -58,6 +58,10 @@ impl BlockCache {
         Some(entry.cells.clone())
     }
 
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.inner.lock().entries.contains_key(&key)
+    }
+
     pub(super) fn insert(&self, key: Key, cells: ColumnData) {
         let len = |bytes: &Option<bytes::Bytes>| bytes.as_ref().map_or(0, bytes::Bytes::len);
         let bytes = ENTRY_BYTES + cells.data.len() + len(&cells.varlen) + len(&cells.non_null);

@@ -150,6 +150,14 @@ impl Rowset {
         u64::from(*rows) * width + u64::from(blocks[column].content)
     }
 
+    /// Whether a block was read already and is kept.
+    pub(crate) fn is_at_hand(&self, batch: usize, column: usize) -> bool {
+        match self.meta.columns[column].packed {
+            true => self.cache.has((self.owner, batch as u32, column as u32)),
+            false => self.loaded[batch].columns[column].get().is_some(),
+        }
+    }
+
     /// The cells of a column of a batch, shared with the map or with the cache.
     ///
     /// # Errors

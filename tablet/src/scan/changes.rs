@@ -4,6 +4,7 @@ use super::block::BlockBuilder;
 use super::filter::Filter;
 use super::merge::{Merge, Scan};
 use super::order::{self, Place};
+use super::part::ReadBytes;
 use crate::rowset::RowsetError;
 
 /// A scan of changes in progress.
@@ -25,6 +26,7 @@ pub(crate) struct Step {
     pub(crate) looked_at: usize,
     /// The row that was added to the block, and whether it is gone.
     pub(crate) change: Option<(Place, bool)>,
+    pub(crate) read: ReadBytes,
 }
 
 impl Changes {
@@ -46,10 +48,10 @@ impl Changes {
         if self.merge.is_over() {
             let change = self.decide(scan, filter, block);
             self.versions.clear();
-            return Ok(Step { looked_at: 1, change });
+            return Ok(Step { looked_at: 1, change, read: ReadBytes::default() });
         }
         let done = self.merge.step(scan, filter, 1, u64::MAX, |_, _| {})?;
-        let mut step = Step { looked_at: done.looked_at, change: None };
+        let mut step = Step { looked_at: done.looked_at, change: None, read: done.read };
         let Some(place) = done.last else { return Ok(step) };
         self.next_key.clear();
         let part = &scan.view[place.part as usize];

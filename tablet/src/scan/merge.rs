@@ -8,7 +8,7 @@ use schema::Schema;
 
 use super::filter::Filter;
 use super::order::{self, Place};
-use super::part::Part;
+use super::part::{Part, ReadBytes};
 use crate::memory::column::Layout;
 use crate::memory::tombstones::PAGE_ROWS;
 use crate::rowset::RowsetError;
@@ -53,6 +53,7 @@ pub(crate) struct Step {
     pub(crate) given: usize,
     pub(crate) looked_at: usize,
     pub(crate) last: Option<Place>,
+    pub(crate) read: ReadBytes,
 }
 
 impl Merge {
@@ -91,7 +92,7 @@ impl Merge {
         let mut step = Step::default();
         if head.rows.is_empty() {
             // A page at a time, so that a call stays short.
-            step.looked_at = self.next_page(scan, filter, &mut head)?;
+            (step.looked_at, step.read) = self.next_page(scan, filter, &mut head)?;
         } else {
             let given = self.before_others(scan, &head, most);
             give(part, given);
@@ -128,23 +129,23 @@ impl Merge {
         Step { looked_at: part.rows as usize, ..Step::default() }
     }
 
-    /// Fills in the wanted rows of the part's next page; how many rows it has.
+    /// Fills in the wanted rows of the part's next page; how many rows it has, and what was read for it.
     fn next_page(
         &mut self,
         scan: Scan<'_>,
         filter: &mut Filter,
         head: &mut Head,
-    ) -> Result<usize, RowsetError> {
-        let Rows::Paged { rows, next, after } = &mut head.rows else { return Ok(0) };
+    ) -> Result<(usize, ReadBytes), RowsetError> {
+        let Rows::Paged { rows, next, after } = &mut head.rows else { return Ok(Default::default()) };
         let part = &scan.view[head.part as usize];
-        part.load()?;
+        let read = part.load()?;
         let len = PAGE_ROWS.min(part.rows as usize - *after);
         let spare = std::mem::take(&mut self.spare);
         let selected = filter.select(scan.schema, scan.layouts, part, *after, len, spare);
         self.spare = std::mem::take(rows);
         *rows = selected.unwrap_or_else(|| (*after as u32..(*after + len) as u32).collect());
         (*next, *after) = (0, *after + len);
-        Ok(len)
+        Ok((len, read))
     }
 
     /// The next rows of a head that come before those of all others.

@@ -9,6 +9,22 @@ use crate::memory::commits::Commits;
 use crate::memory::tombstones::Tombstones;
 use crate::rowset::{RowsetError, Times};
 
+/// What a scan has read of files, in bytes of cells as they are in memory. Rows that are in memory anyway do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadBytes {
+    /// Of blocks that were read before, and kept since.
+    pub at_hand: u64,
+    /// Of blocks that had to be read, compared with their checksums and, if they are packed, unpacked.
+    pub fetched: u64,
+}
+
+impl ReadBytes {
+    pub(crate) fn add(&mut self, more: ReadBytes) {
+        self.at_hand += more.at_hand;
+        self.fetched += more.fetched;
+    }
+}
+
 /// Neighbouring rows of which a snapshot shows those that were inserted before and had not ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
@@ -72,19 +88,22 @@ impl Part {
         Self { rows, columns: OnceLock::new(), tombstones, commits: None, batch: Some(batch) }
     }
 
-    /// Has to be called before the rows are looked at.
-    pub(crate) fn load(&self) -> Result<(), RowsetError> {
-        let Some(batch) = self.batch.as_ref().filter(|_| self.columns.get().is_none()) else { return Ok(()) };
-        let Some(stored) = batch.layer.stored_rows() else { return Ok(()) };
+    /// Has to be called before the rows are looked at; tells what this call read.
+    pub(crate) fn load(&self) -> Result<ReadBytes, RowsetError> {
+        let mut read = ReadBytes::default();
+        let Some(batch) = self.batch.as_ref().filter(|_| self.columns.get().is_none()) else {
+            return Ok(read);
+        };
+        let Some(stored) = batch.layer.stored_rows() else { return Ok(read) };
         if batch.mixed {
             batch.inserted.get_or_init({
                 let times = stored.file.inserted(batch.number)?;
                 || times
             });
         }
-        let columns = batch.columns(stored)?;
+        let columns = batch.columns(stored, &mut read)?;
         self.columns.get_or_init(|| columns);
-        Ok(())
+        Ok(read)
     }
 
     /// None before [`Part::load`].
@@ -135,7 +154,14 @@ impl Part {
 }
 
 impl Batch {
-    fn columns(&self, stored: &Stored) -> Result<Vec<Column>, RowsetError> {
-        self.projection.try_apply(|column| stored.file.column(self.number, column))
+    fn columns(&self, stored: &Stored, read: &mut ReadBytes) -> Result<Vec<Column>, RowsetError> {
+        self.projection.try_apply(|column| {
+            let bytes = stored.file.cell_bytes(self.number, column);
+            match stored.file.is_at_hand(self.number, column) {
+                true => read.at_hand += bytes,
+                false => read.fetched += bytes,
+            }
+            stored.file.column(self.number, column)
+        })
     }
 }

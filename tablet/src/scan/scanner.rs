@@ -10,7 +10,7 @@ use super::changes::Changes;
 use super::filter::Filter;
 use super::merge::{Merge, Scan};
 use super::order::{self, Place};
-use super::part::Part;
+use super::part::{Part, ReadBytes};
 use crate::memory::column::Layout;
 use crate::memory::tombstones::PAGE_ROWS;
 use crate::{ScanError, ScanSpec};
@@ -39,6 +39,7 @@ pub struct Scanner {
     keep_runs: bool,
     /// Where in a block the columns are that tell whether a row is gone.
     marks: Vec<usize>,
+    read: ReadBytes,
 }
 
 /// Where the next rows come from.
@@ -82,8 +83,8 @@ impl Scanner {
             Source::Stored { part: 0, row: 0, page: Page::Range { part: 0, start: 0, end: 0 } }
         };
         let left = spec.limit.unwrap_or(u64::MAX);
-        let (last, keep_runs) = (None, false);
-        Self { schema, layouts, projection, view, filter, left, source, last, keep_runs, marks }
+        let (last, keep_runs, read) = (None, false, ReadBytes::default());
+        Self { schema, layouts, projection, view, filter, left, source, last, keep_runs, marks, read }
     }
 
     /// From now on, blocks of neighbouring rows end where what they share ends, however long they are: for readers who
@@ -103,7 +104,8 @@ impl Scanner {
         if !self.has_more() {
             return Ok(None);
         }
-        let Self { schema, layouts, projection, view, filter, left, source, last, keep_runs, marks } = self;
+        let Self { schema, layouts, projection, view, filter, left, source, last, keep_runs, marks, read } =
+            self;
         let scan = Scan { schema, layouts, view };
         let stored: usize = view.iter().map(|v| v.rows as usize).sum();
         let most = usize::try_from(*left).unwrap_or(usize::MAX).min(stored);
@@ -125,12 +127,14 @@ impl Scanner {
                         merge.step(scan, filter, step, *left, |part, rows| block.add_rows(part, rows))?;
                     *last = done.last.or(*last);
                     looked_at += done.looked_at;
+                    read.add(done.read);
                     done.given
                 }
                 Source::Changes(changes) if changes.is_over() => break,
                 Source::Changes(changes) => {
                     let done = changes.step(scan, filter, &mut block)?;
                     looked_at += done.looked_at;
+                    read.add(done.read);
                     if let Some((place, is_gone)) = done.change {
                         *last = Some(place);
                         gone.push(u8::from(is_gone));
@@ -145,7 +149,7 @@ impl Scanner {
                         break;
                     }
                     if *row == 0 {
-                        stored.load()?;
+                        read.add(stored.load()?);
                     }
                     let rest = stored.rows as usize - *row;
                     let mut len = PAGE_ROWS.min(rest);
@@ -186,6 +190,11 @@ impl Scanner {
                 Source::Ordered(merge) => !merge.is_over(),
                 Source::Changes(changes) => !changes.is_over(),
             }
+    }
+
+    /// What was read of files since this was asked for last.
+    pub fn take_read_bytes(&mut self) -> ReadBytes {
+        std::mem::take(&mut self.read)
     }
 
     /// The encoded primary key of the last row given out: a later ordered scan goes on after it (`last_key`).

@@ -7,6 +7,7 @@ use proto::kudu::tserver::{ChecksumRequestPb, ChecksumResponsePb, ScanRequestPb,
 use schema::columnar::BlockError;
 use schema::{Cell, ColumnarBlock};
 
+use super::cost::Stopwatch;
 use super::format::Format;
 use super::turn::{self, Ask, Refusal, Turn};
 use crate::fault::Fault;
@@ -17,6 +18,7 @@ pub(crate) fn scan(
     node: &Node,
     request: &ScanRequestPb,
     user: &str,
+    watch: Stopwatch,
 ) -> Result<(ScanResponsePb, Vec<Bytes>), Refusal> {
     let ask = Ask {
         new: request.new_scan_request.as_ref(),
@@ -25,19 +27,21 @@ pub(crate) fn scan(
         batch_size_bytes: request.batch_size_bytes,
         close: request.close_scanner(),
         user,
+        watch,
         shares: false,
     };
     let mut turn = turn::take(node, &ask)?;
-    let block = turn.block.take();
+    let (block, read) = (turn.block.take(), turn.read);
     let mut response = about(node, turn);
     let sidecars = match block {
         None => Vec::new(),
         Some((block, format)) => fill(block, &format, &mut response)?,
     };
+    response.resource_metrics = Some(watch.stop(read));
     Ok((response, sidecars))
 }
 
-/// All of an answer but the rows.
+/// All of an answer but the rows and their cost.
 pub(super) fn about(node: &Node, turn: Turn) -> ScanResponsePb {
     ScanResponsePb {
         has_more_results: Some(turn.has_more),
@@ -65,6 +69,7 @@ pub(crate) fn checksum(
     node: &Node,
     request: &ChecksumRequestPb,
     user: &str,
+    watch: Stopwatch,
 ) -> Result<ChecksumResponsePb, Refusal> {
     let before = request.continue_request.as_ref();
     let ask = Ask {
@@ -74,6 +79,7 @@ pub(crate) fn checksum(
         batch_size_bytes: request.batch_size_bytes,
         close: request.close_scanner(),
         user,
+        watch,
         shares: false,
     };
     let turn = turn::take(node, &ask)?;
@@ -89,7 +95,8 @@ pub(crate) fn checksum(
         has_more_results: Some(turn.has_more),
         snap_timestamp: turn.snapshot.map(|at| at.0),
         rows_checksummed: Some(rows as i64),
-        ..Default::default()
+        resource_metrics: Some(watch.stop(turn.read)),
+        error: None,
     })
 }
 

@@ -13,6 +13,7 @@ use rpc_core::ConnectionInfo;
 use schema::ColumnarBlock;
 
 use super::answers;
+use super::cost::Stopwatch;
 use super::format::Format;
 use super::shared::Memory;
 use super::turn::{self, Ask, Refusal};
@@ -32,6 +33,7 @@ pub(crate) fn scan(
     node: &Node,
     request: &LocalScanRequestPb,
     connection: &Arc<ConnectionInfo>,
+    watch: Stopwatch,
 ) -> Result<LocalAnswer, Refusal> {
     let LocalScanRequestPb { scan, generation, released } = request;
     let shares = node.shared.begin(connection, &connection.user, *generation, *released);
@@ -42,10 +44,11 @@ pub(crate) fn scan(
         batch_size_bytes: scan.batch_size_bytes,
         close: scan.close_scanner(),
         user: &connection.user,
+        watch,
         shares,
     };
     let mut turn = turn::take(node, &ask)?;
-    let block = turn.block.take();
+    let (block, read) = (turn.block.take(), turn.read);
     let scan = answers::about(node, turn);
     let mut answer = LocalAnswer::default();
     answer.response.scan = scan;
@@ -61,6 +64,7 @@ pub(crate) fn scan(
         }
         None => {}
     }
+    answer.response.scan.resource_metrics = Some(watch.stop(read));
     Ok(answer)
 }
 

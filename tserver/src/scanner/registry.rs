@@ -79,7 +79,7 @@ impl Scanners {
     /// read the scanner out.
     pub(crate) fn lock<'a>(&self, scanner: &'a Registered) -> Result<MutexGuard<'a, OpenScan>, Fault> {
         let scan = scanner.scan.try_lock().ok_or_else(turn::busy)?;
-        if self.open.lock().contains_key(&scanner.id) { Ok(scan) } else { Err(turn::expired()) }
+        if self.open.lock().contains_key(&scanner.id) { Ok(scan) } else { Err(turn::expired(&scanner.id)) }
     }
 
     pub(crate) fn remove(&self, id: &[u8]) {

@@ -7,8 +7,9 @@ use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::tserver::NewScanRequestPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use schema::{ColumnarBlock, Timestamp};
-use tablet::{RowsetError, ScanError};
+use tablet::{ReadBytes, RowsetError, ScanError};
 
+use super::cost::Stopwatch;
 use super::format::Format;
 use super::open::open;
 use super::registry::OpenScan;
@@ -25,6 +26,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) batch_size_bytes: Option<u32>,
     pub(crate) close: bool,
     pub(crate) user: &'a str,
+    pub(crate) watch: Stopwatch,
     /// The reader shares memory with us: blocks that are stored in one piece are given out in one piece.
     pub(crate) shares: bool,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Turn {
     pub(crate) snapshot: Option<Timestamp>,
     /// Key of the block's last row, if the client can use it.
     pub(crate) last_key: Option<Bytes>,
+    /// What was read of files for it.
+    pub(crate) read: ReadBytes,
 }
 
 /// Why a call has no answer of its own kind.
@@ -80,7 +84,7 @@ pub(crate) fn take(node: &Node, ask: &Ask<'_>) -> Result<Turn, Refusal> {
 
 fn first(node: &Node, ask: &Ask<'_>, new: &NewScanRequestPb) -> Result<Turn, Fault> {
     let (replica, mut scan) = open(node, new)?;
-    let mut turn = read(node, replica.id(), &mut scan, batch_size(node, ask), ask.keeps_runs())?;
+    let mut turn = read(node, replica.id(), &mut scan, ask)?;
     turn.has_more &= !ask.close;
     if turn.has_more {
         scan.next_call = 1;
@@ -90,16 +94,15 @@ fn first(node: &Node, ask: &Ask<'_>, new: &NewScanRequestPb) -> Result<Turn, Fau
 }
 
 fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
-    let max_bytes = batch_size(node, ask);
-    let found = node.scanners.get(id, ask.user, Instant::now());
-    if max_bytes == 0 && ask.close {
+    let found = node.scanners.get(id, ask.user, ask.watch.began);
+    if ask.close && batch_size(node, ask) == 0 {
         // Closing is a success even if nothing is there any more.
         if found.is_some() {
             node.scanners.remove(id);
         }
         return Ok(Turn::default());
     }
-    let scanner = found.ok_or_else(expired)?;
+    let scanner = found.ok_or_else(|| expired(id))?;
     let mut scan = node.scanners.lock(&scanner)?;
     if ask.call_seq_id != scan.next_call {
         node.scanners.remove(id);
@@ -107,8 +110,7 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
         return Err(Fault::invalid(Code::InvalidScanCallSeqId, text));
     }
     let still_here = node.tablets.get(scanner.tablet_id.as_bytes()).and_then(|r| r.tablet().map(|_| ()));
-    let turn =
-        still_here.and_then(|()| read(node, &scanner.tablet_id, &mut scan, max_bytes, ask.keeps_runs()));
+    let turn = still_here.and_then(|()| read(node, &scanner.tablet_id, &mut scan, ask));
     let mut turn = turn.inspect_err(|_| node.scanners.remove(id))?;
     scan.next_call = scan.next_call.wrapping_add(1);
     turn.has_more &= !ask.close;
@@ -123,19 +125,14 @@ fn next(node: &Node, ask: &Ask<'_>, id: &Bytes) -> Result<Turn, Fault> {
 
 /// Reads a batch: some rows, or none after half a second without a match. A batch of no bytes is not read at all, and
 /// whether there are rows is seen in the next call.
-fn read(
-    node: &Node,
-    tablet: &str,
-    scan: &mut OpenScan,
-    max_bytes: usize,
-    keep_runs: bool,
-) -> Result<Turn, Fault> {
+fn read(node: &Node, tablet: &str, scan: &mut OpenScan, ask: &Ask<'_>) -> Result<Turn, Fault> {
+    let max_bytes = batch_size(node, ask);
     let mut turn = Turn { snapshot: scan.snapshot, has_more: true, ..Turn::default() };
     if max_bytes == 0 {
         return Ok(turn);
     }
-    scan.scanner.keep_runs(keep_runs);
-    let give_up = Instant::now() + LONGEST_TURN;
+    scan.scanner.keep_runs(ask.keeps_runs());
+    let give_up = ask.watch.began + LONGEST_TURN;
     let broken = |error| broken(node, tablet, &error);
     while let Some(block) = scan.scanner.next_block(max_bytes).map_err(broken)? {
         if block.rows > 0 || !scan.scanner.has_more() || Instant::now() >= give_up {
@@ -147,6 +144,7 @@ fn read(
         }
     }
     turn.has_more = scan.scanner.has_more();
+    turn.read = scan.scanner.take_read_bytes();
     Ok(turn)
 }
 
@@ -166,8 +164,9 @@ fn batch_size(node: &Node, ask: &Ask<'_>) -> usize {
 }
 
 /// The id names no scanner: read out, closed, idle for too long, or never there.
-pub(crate) fn expired() -> Fault {
-    Fault::new(Code::ScannerExpired, ErrorCode::NotFound, "Scanner not found (it may have expired)")
+pub(crate) fn expired(id: &[u8]) -> Fault {
+    let text = format!("Scanner {} not found (it may have expired)", id.escape_ascii());
+    Fault::new(Code::ScannerExpired, ErrorCode::NotFound, text)
 }
 
 /// Another call reads the scanner right now.

@@ -6,6 +6,7 @@ use proto::nyala::tserver::LocalScanResponsePb;
 use rpc_server::Service;
 
 use crate::node::SharedNode;
+use crate::scanner::cost::Stopwatch;
 use crate::scanner::local::{self, LocalAnswer};
 use crate::scanner::turn::Refusal;
 
@@ -18,7 +19,8 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
         .queue_length(queue_length)
         .method::<Scan>(move |call| {
             let connection = call.connection().clone();
-            match local::scan(&node, call.request(), &connection) {
+            let watch = Stopwatch::start(call.arrival().received);
+            match local::scan(&node, call.request(), &connection, watch) {
                 Ok(LocalAnswer { response, sidecars, memories }) => {
                     let generation = call.request().generation;
                     let (ids, descriptors): (Vec<u64>, Vec<_>) = memories.into_iter().unzip();

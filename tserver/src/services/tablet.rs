@@ -21,6 +21,7 @@ use tablet::TabletOptions;
 use super::key_ranges;
 use crate::node::{Node, SharedNode};
 use crate::scanner::answers;
+use crate::scanner::cost::Stopwatch;
 use crate::scanner::turn::{self, Refusal};
 use crate::tablets::Replica;
 use crate::write_path;
@@ -51,19 +52,25 @@ pub(crate) fn service(node: &SharedNode, threads: usize, queue_length: usize) ->
                 }
             }
         })
-        .method::<Scan>(move |call| match answers::scan(&scan, call.request(), call.user()) {
-            Ok((response, sidecars)) => call.respond_with_sidecars(&response, sidecars),
-            Err(Refusal::Fault(fault)) => {
-                call.respond(&ScanResponsePb { error: Some(fault.into()), ..Default::default() });
+        .method::<Scan>(move |call| {
+            let watch = Stopwatch::start(call.arrival().received);
+            match answers::scan(&scan, call.request(), call.user(), watch) {
+                Ok((response, sidecars)) => call.respond_with_sidecars(&response, sidecars),
+                Err(Refusal::Fault(fault)) => {
+                    call.respond(&ScanResponsePb { error: Some(fault.into()), ..Default::default() });
+                }
+                Err(Refusal::Malformed(text)) => call.fail_application(text),
             }
-            Err(Refusal::Malformed(text)) => call.fail_application(text),
         })
-        .method::<Checksum>(move |call| match answers::checksum(&checksum, call.request(), call.user()) {
-            Ok(response) => call.respond(&response),
-            Err(Refusal::Fault(fault)) => {
-                call.respond(&ChecksumResponsePb { error: Some(fault.into()), ..Default::default() });
+        .method::<Checksum>(move |call| {
+            let watch = Stopwatch::start(call.arrival().received);
+            match answers::checksum(&checksum, call.request(), call.user(), watch) {
+                Ok(response) => call.respond(&response),
+                Err(Refusal::Fault(fault)) => {
+                    call.respond(&ChecksumResponsePb { error: Some(fault.into()), ..Default::default() });
+                }
+                Err(Refusal::Malformed(text)) => call.fail_application(text),
             }
-            Err(Refusal::Malformed(text)) => call.fail_application(text),
         })
         .cheap::<ScannerKeepAlive>(move |call| {
             let response = scanner_keep_alive(&keep_alive, call.request(), call.user());
@@ -89,7 +96,7 @@ fn scanner_keep_alive(
     user: &str,
 ) -> ScannerKeepAliveResponsePb {
     let found = node.scanners.get(&request.scanner_id, user, Instant::now());
-    ScannerKeepAliveResponsePb { error: found.is_none().then(|| turn::expired().into()) }
+    ScannerKeepAliveResponsePb { error: found.is_none().then(|| turn::expired(&request.scanner_id).into()) }
 }
 
 fn list_tablets(node: &Node, request: &ListTabletsRequestPb) -> ListTabletsResponsePb {
