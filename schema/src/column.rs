@@ -100,6 +100,20 @@ impl std::fmt::Display for DataType {
     }
 }
 
+/// As Kudu shows columns: `price DECIMAL(9, 2) NULLABLE`, `id INT64 NOT NULL`, with IMMUTABLE behind it where that is so.
+impl std::fmt::Display for Column {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ", self.name)?;
+        match self.data_type {
+            DataType::Varchar => write!(f, "VARCHAR({})", self.length)?,
+            decimal if decimal.is_decimal() => write!(f, "DECIMAL({}, {})", self.precision, self.scale)?,
+            other => write!(f, "{other}")?,
+        }
+        f.write_str(if self.nullable { " NULLABLE" } else { " NOT NULL" })?;
+        f.write_str(if self.immutable { " IMMUTABLE" } else { "" })
+    }
+}
+
 /// How a column is to be stored; a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Encoding {

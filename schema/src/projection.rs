@@ -1,6 +1,6 @@
 //! Finds the columns of a client's schema in the table's.
 
-use crate::{DataType, Schema};
+use crate::{Column, DataType, Schema};
 
 /// For each column of a write's schema, its index in the table. Types and nullability must agree, no column may be
 /// named that the table lacks, and the key and every not-null column without a write default must be there.
@@ -18,16 +18,29 @@ pub fn for_write(client: &Schema, table: &Schema) -> Result<Vec<usize>, Projecti
 /// For each column of a scan's projection, its index in the table, `None` for the virtual IS_DELETED column. Types and
 /// nullability must agree.
 pub fn for_scan(projection: &Schema, table: &Schema) -> Result<Vec<Option<usize>>, ProjectionError> {
-    let one = |column: &crate::Column| match column.data_type {
+    let is_there =
+        |column: &&Column| column.data_type == DataType::IsDeleted || table.index_of(&column.name).is_some();
+    let unknown: Vec<&str> = projection
+        .columns()
+        .iter()
+        .filter(|column| !is_there(column))
+        .map(|column| column.name.as_str())
+        .collect();
+    if !unknown.is_empty() {
+        return Err(ProjectionError::NotInTable { columns: unknown.join(", ") });
+    }
+    let one = |column: &Column| match column.data_type {
         DataType::IsDeleted => Ok(None),
         _ => find(column, table).map(Some),
     };
     projection.columns().iter().map(one).collect()
 }
 
-fn find(column: &crate::Column, table: &Schema) -> Result<usize, ProjectionError> {
+fn find(column: &Column, table: &Schema) -> Result<usize, ProjectionError> {
     let name = || column.name.clone();
-    let index = table.index_of(&column.name).ok_or_else(|| ProjectionError::Unknown { column: name() })?;
+    let index = table
+        .index_of(&column.name)
+        .ok_or_else(|| ProjectionError::Unknown { column: column.to_string() })?;
     let here = &table.columns()[index];
     if (column.data_type, column.nullable) != (here.data_type, here.nullable) {
         return Err(ProjectionError::Type {
@@ -45,11 +58,17 @@ fn find(column: &crate::Column, table: &Schema) -> Result<usize, ProjectionError
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProjectionError {
-    /// The client names a column that the table does not have.
-    #[error("the table has no column '{column}'")]
+    /// The client writes to a column that the table does not have.
+    #[error("Client provided column {column} not present in tablet")]
     Unknown {
-        /// Name of the column.
+        /// The column with its type.
         column: String,
+    },
+    /// A scan is to give columns that the table does not have.
+    #[error("Some columns are not present in the current schema: {columns}")]
+    NotInTable {
+        /// Their names.
+        columns: String,
     },
     /// A column that every row must have is not in the client's schema.
     #[error("the required column '{column}' is missing")]
@@ -90,7 +109,6 @@ fn null(nullable: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Column;
 
     fn schema(columns: Vec<Column>) -> Schema {
         Schema::new(columns, 0).unwrap()
@@ -123,6 +141,9 @@ mod tests {
             let column = Column::new(name, data_type).nullable(nullable);
             assert!(for_scan(&schema(vec![column]), &table).is_err());
         }
+        let names = ["no", "k", "neither"].map(|name| Column::new(name, DataType::Int32));
+        let error = for_scan(&schema(names.into()), &table).unwrap_err();
+        assert_eq!(error.to_string(), "Some columns are not present in the current schema: no, neither");
         let deleted = schema(vec![Column::new("is_deleted", DataType::IsDeleted)]);
         assert_eq!(for_scan(&deleted, &table), Ok(vec![None]));
     }

@@ -76,6 +76,11 @@ impl HybridClock {
         Ok(())
     }
 
+    /// The latest timestamp of others that is believed at this physical time.
+    pub const fn latest(&self, physical_micros: u64) -> Timestamp {
+        Timestamp::new(physical_micros.saturating_add(self.max_ahead_micros), 0)
+    }
+
     /// What [`update`](Self::update) checks, without moving the clock.
     pub fn check(&self, seen: Timestamp, physical_micros: u64) -> Result<(), ClockError> {
         let ahead_micros = seen.physical_micros().saturating_sub(physical_micros);

@@ -120,7 +120,7 @@ fn wrong_rows_fail_alone_and_the_others_keep_their_nulls_defaults_and_zeros() {
 }
 
 fn check_rows(tablet: &Tablet, errors: &[(u32, RowErrorKind)]) {
-    let missing = RowErrorKind::InvalidArgument(RowFault::Missing { column: "r".into() });
+    let missing = RowErrorKind::InvalidArgument(RowFault::Missing { column: "r INT32 NOT NULL".into() });
     let expected = vec![
         (3, missing),
         (5, RowErrorKind::NotFound),

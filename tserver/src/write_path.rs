@@ -11,7 +11,9 @@ use rpc_core::RequestId;
 use schema::row_ops::{Decoder, RowOpError};
 use schema::{Schema, Timestamp};
 use server_base::physical_micros;
-use tablet::{RequestKey, RowError, RowErrorKind, RowsetError, WriteError, WriteMetrics, WriteOutcome};
+use tablet::{
+    LogError, RequestKey, RowError, RowErrorKind, RowsetError, WriteError, WriteMetrics, WriteOutcome,
+};
 
 use crate::fault::{Fault, status};
 use crate::maintenance;
@@ -62,7 +64,7 @@ pub(crate) fn write(
                 if let Err(WriteError::Rowset(damage @ RowsetError::Corrupt { .. })) = &written {
                     maintenance::fail(node, replica.id(), damage);
                 }
-                break written.map_err(refused)?;
+                break written.map_err(|error| refused(replica.id(), error))?;
             }
         }
     };
@@ -102,7 +104,12 @@ pub(crate) fn undecodable(error: RowOpError) -> Fault {
     Fault::new(Code::MismatchedSchema, status, error.to_string())
 }
 
-fn refused(error: WriteError) -> Fault {
+fn refused(tablet: &str, error: WriteError) -> Fault {
+    if let WriteError::Log(LogError::Closed) = error {
+        // It is being deleted, or opened again: the client has to look where the rows belong now.
+        let text = format!("Tablet {tablet} not RUNNING: STOPPING");
+        return Fault::new(Code::TabletNotRunning, ErrorCode::IllegalState, text);
+    }
     let status = match &error {
         WriteError::RowNotInPartition { .. } => ErrorCode::NotFound,
         WriteError::Full => ErrorCode::IllegalState,
@@ -141,4 +148,16 @@ fn time_until_past(timestamp: Timestamp, deadline: Option<Instant>) -> Duration 
     let ahead = (timestamp.physical_micros() + 1).saturating_sub(physical_micros());
     let wait = Duration::from_micros(ahead);
     deadline.map_or(wait, |deadline| wait.min(deadline.saturating_duration_since(Instant::now())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tablet_that_is_closed_under_a_write_sends_the_client_to_look_for_it_anew() {
+        let fault = refused("t", WriteError::Log(LogError::Closed));
+        assert_eq!((fault.code, fault.status), (Code::TabletNotRunning, ErrorCode::IllegalState));
+        assert_eq!(fault.message, "Tablet t not RUNNING: STOPPING");
+    }
 }

@@ -265,7 +265,7 @@ impl Decoder {
             }
         }
         if kind.is_update() && !fields {
-            fault.get_or_insert(RowFault::NoFieldsUpdated);
+            fault.get_or_insert_with(|| RowFault::NoFieldsUpdated { key: self.redacted_key() });
         }
         (fault, ignored_immutable)
     }
@@ -276,14 +276,24 @@ impl Decoder {
         let definition = self.table.columns().get(index)?;
         let column = || definition.name.clone();
         Some(match fault {
-            Fault::Missing => RowFault::Missing { column: column() },
+            Fault::Missing => RowFault::Missing { column: definition.to_string() },
             Fault::MissingKey => RowFault::MissingKey { column: column() },
             Fault::DeleteWithValue => RowFault::DeleteWithValue { column: column() },
             Fault::AutoIncrementing => RowFault::AutoIncrementing { column: column() },
-            Fault::Immutable => RowFault::Immutable { column: column() },
+            Fault::Immutable => RowFault::Immutable { column: definition.to_string() },
             Fault::NullInNotNull => RowFault::NullInNotNull { column: column() },
             Fault::Bounds => bounds::check_bounds(definition, cell).err()?.into(),
         })
+    }
+
+    /// The key of a row as Kudu shows it to clients: without its values.
+    #[inline(never)]
+    fn redacted_key(&self) -> String {
+        let one = |column: &crate::Column| {
+            format!("{} {}=<redacted>", column.data_type.name().to_lowercase(), column.name)
+        };
+        let columns = self.table.columns().iter().take(self.table.key_columns());
+        format!("({})", columns.map(one).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -432,9 +442,9 @@ pub struct Op<'a> {
 #[non_exhaustive]
 pub enum RowFault {
     /// A row to be inserted has neither a value nor a default for a NOT NULL column.
-    #[error("no value provided for required column '{column}'")]
+    #[error("No value provided for required column: {column}")]
     Missing {
-        /// Name of the column.
+        /// The column with its type.
         column: String,
     },
     /// A key column is unset.
@@ -456,16 +466,19 @@ pub enum RowFault {
         column: String,
     },
     /// An update that updates nothing.
-    #[error("no fields updated")]
-    NoFieldsUpdated,
+    #[error("No fields updated, key is: {key}")]
+    NoFieldsUpdated {
+        /// The columns of the key, without their values.
+        key: String,
+    },
     /// An update of a column that may be set by inserts only.
-    #[error("UPDATE not allowed for immutable column '{column}'")]
+    #[error("UPDATE not allowed for immutable column: {column}")]
     Immutable {
-        /// Name of the column.
+        /// The column with its type.
         column: String,
     },
     /// Whoever inserts has the server number the rows; an upsert names its row.
-    #[error("auto-incrementing column '{column}' should be set for UPSERT/UPSERT_IGNORE operations")]
+    #[error("auto-incrementing column should be set for UPSERT/UPSERT_IGNORE operations: '{column}'")]
     AutoIncrementing {
         /// Name of the column.
         column: String,

@@ -33,9 +33,9 @@ pub enum RowErrorKind {
     #[error("key not found")]
     NotFound,
     /// An update of an immutable cell.
-    #[error("UPDATE not allowed for immutable column '{column}'")]
+    #[error("UPDATE not allowed for immutable column: {column}")]
     Immutable {
-        /// The column.
+        /// The column with its type.
         column: String,
     },
     /// The row itself is wrong.

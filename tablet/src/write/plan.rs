@@ -198,7 +198,7 @@ impl<'a> Planner<'_, 'a> {
             }
             (OpKind::Upsert | OpKind::UpsertIgnore, Some(row)) => {
                 if let (Some(column), OpKind::Upsert) = (op.sets_immutable, op.kind) {
-                    let column = self.schema.columns()[column as usize].name.clone();
+                    let column = self.schema.columns()[column as usize].to_string();
                     return Err(RowErrorKind::Immutable { column });
                 }
                 if op.sets {

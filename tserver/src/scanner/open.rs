@@ -124,22 +124,32 @@ fn snapshot(node: &Node, request: &NewScanRequestPb, oldest: Timestamp) -> Resul
             let Some(wanted) = request.snap_timestamp.map(Timestamp) else {
                 return Ok(Some(node.clock.now()));
             };
-            node.clock
-                .hybrid()
-                .check(wanted, physical_micros())
-                .map_err(|error| invalid(error.to_string()))?;
-            in_history(wanted, oldest)?;
+            let (clock, now) = (node.clock.hybrid(), physical_micros());
+            clock.check(wanted, now).map_err(|_| {
+                let latest = clock.latest(now);
+                invalid(format!(
+                    "cannot verify timestamp: Snapshot time {wanted} in the future. Max allowed timestamp is {latest}"
+                ))
+            })?;
+            in_history("end", wanted, oldest)?;
             Ok(Some(wanted))
         }
     }
 }
 
-fn in_history(wanted: Timestamp, oldest: Timestamp) -> Result<(), Fault> {
+/// `which` end of the history that a scan is about it is.
+fn in_history(which: &str, wanted: Timestamp, oldest: Timestamp) -> Result<(), Fault> {
     if wanted >= oldest {
         return Ok(());
     }
-    let text = "Snapshot timestamp is earlier than the ancient history mark";
-    Err(Fault::invalid(Code::InvalidSnapshot, format!("{text}: {wanted}, history is kept since {oldest}")))
+    let micros = oldest.physical_micros().saturating_sub(wanted.physical_micros());
+    let text = format!(
+        "snapshot scan {which} timestamp is earlier than the ancient history mark. Consider increasing the value of the \
+         configuration parameter --tablet_history_max_age_sec. Snapshot timestamp: {wanted} Ancient History Mark: {oldest} \
+         Physical time difference: -{:.3}s",
+        micros as f64 / 1e6,
+    );
+    Err(Fault::invalid(Code::InvalidSnapshot, text))
 }
 
 /// The snapshot since which changes are asked for.
@@ -153,7 +163,7 @@ fn start(
         let text = "the start of a scan of changes must not be after its end";
         return Err(Fault::invalid(Code::InvalidSnapshot, text));
     }
-    in_history(start, oldest)?;
+    in_history("start", start, oldest)?;
     Ok(Some(start))
 }
 
