@@ -1,9 +1,10 @@
 import java.nio.file.Path;
+import java.util.List;
 import org.apache.kudu.client.KuduClient;
 
 /**
- * A cluster through the Java client: `Main check MASTER TABLES`, `Main list MASTER`, `Main ddl|tables MASTER`, `Main tokens MASTER
- * TABLE START END FILE` or `Main open-tokens MASTER FILE FILE`.
+ * A cluster through the Java client: `Main check MASTER TABLES`, `Main list MASTER`, `Main ddl|tables|scans MASTER`, `Main
+ * tokens MASTER TABLE START END FILE` or `Main open-tokens MASTER FILE FILE`.
  */
 public final class Main {
   private Main() {}
@@ -16,14 +17,10 @@ public final class Main {
       }
       return;
     }
-    if (arguments[0].equals("ddl") || arguments[0].equals("tables")) {
+    if (List.of("ddl", "tables", "scans").contains(arguments[0])) {
       try (KuduClient client = new KuduClient.KuduClientBuilder(master).build();
           KuduClient other = new KuduClient.KuduClientBuilder(master).build()) {
-        if (arguments[0].equals("ddl")) {
-          new Ddl(client, other).run();
-        } else {
-          new Tables(client).run();
-        }
+        tell(arguments[0], client, other);
       }
       return;
     }
@@ -59,6 +56,19 @@ public final class Main {
       checks.run("tables_made_by_one_client_are_open_to_another", () -> definitions.inTurn(tables));
     }
     System.exit(checks.finish());
+  }
+
+  private static void tell(String program, KuduClient client, KuduClient other) throws Exception {
+    switch (program) {
+      case "ddl":
+        new Ddl(client, other).run();
+        break;
+      case "tables":
+        new Tables(client).run();
+        break;
+      default:
+        new Scans(client, other).run();
+    }
   }
 
   private static void tokens(Tokens tokens, String[] arguments) throws Exception {

@@ -12,9 +12,8 @@ import org.apache.kudu.client.Operation;
 import org.apache.kudu.client.OperationResponse;
 import org.apache.kudu.client.PartialRow;
 import org.apache.kudu.client.RowResult;
-import org.apache.kudu.client.Status;
 
-/** What happens on a cluster, line by line, ids and addresses aside: the same on two clusters that behave alike. */
+/** What happens on a cluster, line by line, ids, addresses and times aside: the same on two clusters that behave alike. */
 final class Transcript {
   /** Something that may be refused. */
   interface Attempt {
@@ -23,6 +22,8 @@ final class Transcript {
 
   private static final Pattern ID = Pattern.compile("\\b[0-9a-f]{32}\\b");
   private static final Pattern ADDRESS = Pattern.compile("\\b127\\.\\d+\\.\\d+\\.\\d+:\\d+");
+  private static final Pattern TIME = Pattern.compile("\\bP: \\d+ usec, L: \\d+");
+  private static final Pattern SECONDS = Pattern.compile("-?\\b\\d+\\.\\d{3}s\\b");
 
   private final KuduClient client;
 
@@ -38,26 +39,24 @@ final class Transcript {
     System.out.println(what + ": " + masked(String.valueOf(found)));
   }
 
-  /** Says how it ended: what came back, or the kind of the refusal. Its words are each server's own. */
+  /** Says how it ended: what came back, or the refusal. */
   void attempt(String what, Attempt attempt) {
     String ended;
     try {
       Object found = attempt.run();
       ended = found == null ? "done" : String.valueOf(found);
     } catch (KuduException e) {
-      ended = "refused, " + kind(e.getStatus());
+      ended = "refused, " + e.getStatus();
     } catch (Exception e) {
       ended = "refused, " + e.getClass().getSimpleName() + ": " + e.getMessage();
     }
     say(what, ended);
   }
 
-  private static String kind(Status status) {
-    return status.toString().replaceFirst("(?s):.*", "");
-  }
-
   private static String masked(String text) {
-    return ADDRESS.matcher(ID.matcher(text).replaceAll("ID")).replaceAll("ADDRESS");
+    text = ADDRESS.matcher(ID.matcher(text).replaceAll("ID")).replaceAll("ADDRESS");
+    // One line, whatever a server prints.
+    return SECONDS.matcher(TIME.matcher(text).replaceAll("TIME")).replaceAll("SECONDS").replace("\n", " ");
   }
 
   void alter(String what, String table, AlterTableOptions options) {
@@ -92,7 +91,7 @@ final class Transcript {
       KuduSession session = client.newSession();
       try {
         OperationResponse response = session.apply(operation);
-        return response.hasRowError() ? "row error, " + kind(response.getRowError().getErrorStatus()) : "done";
+        return response.hasRowError() ? "row error, " + response.getRowError().getErrorStatus() : "done";
       } finally {
         session.close();
       }

@@ -122,19 +122,17 @@ impl Side {
 
     /// Notes the ids of all tables.
     fn look(&mut self, suite: &Suite<'_>) -> Result<()> {
-        let list = suite.kudu(&[
-            "table",
-            "list",
-            &self.target.master,
-            "--columns=id,name",
-            "--list_table_output_format=json_compact",
-        ])?;
-        let list: serde_json::Value = serde_json::from_str(list.out.trim()).unwrap_or_default();
-        for table in list["tables"].as_array().into_iter().flatten() {
-            if let (Some(id), Some(name)) = (table["id"].as_str(), table["name"].as_str()) {
+        // With columns of choice it prints a table, whatever format is asked for.
+        let list = suite.kudu(&["table", "list", &self.target.master, "--columns=id,name"])?;
+        for (id, name) in list.out.lines().filter_map(|line| line.split_once('|')) {
+            let (id, name) = (id.trim(), name.trim());
+            if id.len() == 32 {
                 self.ids.retain(|(_, known)| known != name);
                 self.ids.push((id.to_owned(), name.to_owned()));
             }
+        }
+        if self.ids.is_empty() {
+            bail!("no table has an id: {}", list.out);
         }
         Ok(())
     }
