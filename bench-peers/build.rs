@@ -13,7 +13,9 @@ fn main() {
     let service = Service::builder().package("rpc_test").name("Calculator").method(add).build();
     Builder::new().compile(&[service]);
     println!("cargo::rerun-if-changed=schema/calculator.capnp");
-    if let Err(error) = capnpc::CompilerCommand::new().src_prefix("schema").file("schema/calculator.capnp").run() {
+    if let Err(error) =
+        capnpc::CompilerCommand::new().src_prefix("schema").file("schema/calculator.capnp").run()
+    {
         panic!("the program capnp is needed (Debian: apt-get install capnproto): {error}");
     }
 }

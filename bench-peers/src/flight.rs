@@ -1,4 +1,4 @@
-//! The rows of `cargo xtask bench scan` by Arrow Flight: INT64 key, INT32 and STRING of 32 bytes, in two streams.
+//! The rows of `cargo xtask bench scan` by Arrow Flight, in two streams.
 
 pub(crate) mod client;
 pub(crate) mod server;
@@ -14,8 +14,40 @@ use clap::ValueEnum;
 enum Columns {
     /// One INT32 column.
     Int32,
-    /// All three.
-    All,
+    /// INT64 key, INT32 and STRING.
+    Three,
+    /// INT64 key, ten INT32, five INT64, four STRING.
+    Wide,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Int32,
+    Int64,
+    String,
+}
+
+impl Columns {
+    fn kinds(self) -> Vec<Kind> {
+        match self {
+            Columns::Int32 => vec![Kind::Int32],
+            Columns::Three => vec![Kind::Int64, Kind::Int32, Kind::String],
+            Columns::Wide => {
+                let groups = [(Kind::Int64, 1), (Kind::Int32, 10), (Kind::Int64, 5), (Kind::String, 4)];
+                groups.into_iter().flat_map(|(kind, count)| std::iter::repeat_n(kind, count)).collect()
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn bytes(self) -> u64 {
+        match self {
+            Kind::Int32 => 4,
+            Kind::Int64 => 8,
+            Kind::String => 4 + STRING_BYTES as u64,
+        }
+    }
 }
 
 /// As many as the table has tablets.
@@ -26,21 +58,32 @@ const STRING_BYTES: usize = 32;
 
 /// What the server holds in memory for one stream: every second row, so that both streams are of one size.
 fn batches(rows: u64, stream: u64, columns: Columns) -> Result<Vec<RecordBatch>> {
-    let bytes_a_row = if columns == Columns::Int32 { 4 } else { 8 + 4 + 4 + STRING_BYTES as u64 };
+    let bytes_a_row: u64 = columns.kinds().iter().map(|kind| kind.bytes()).sum();
     let numbers: Vec<u64> = (stream..rows).step_by(STREAMS as usize).collect();
     numbers.chunks((BATCH_BYTES / bytes_a_row) as usize).map(|numbers| batch(numbers, columns)).collect()
 }
 
 fn batch(numbers: &[u64], columns: Columns) -> Result<RecordBatch> {
-    let ints: ArrayRef = Arc::new(numbers.iter().map(|&row| Some(row as i32)).collect::<Int32Array>());
-    let int_field = Field::new("int_val", DataType::Int32, true);
-    if columns == Columns::Int32 {
-        return Ok(RecordBatch::try_new(Arc::new(Schema::new(vec![int_field])), vec![ints])?);
-    }
-    let keys: ArrayRef = Arc::new(numbers.iter().map(|&row| row as i64).collect::<Int64Array>());
-    let texts = numbers.iter().map(|row| Some(format!("{row:x>STRING_BYTES$}")));
-    let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
-    let key_field = Field::new("key", DataType::Int64, false);
-    let schema = Schema::new(vec![key_field, int_field, Field::new("string_val", DataType::Utf8, true)]);
-    Ok(RecordBatch::try_new(Arc::new(schema), vec![keys, ints, texts])?)
+    let column = |(index, kind): (usize, Kind)| -> (Field, ArrayRef) {
+        let (data_type, cells): (DataType, ArrayRef) = match kind {
+            Kind::Int32 => {
+                let cells = numbers.iter().map(|&row| Some(row as i32));
+                (DataType::Int32, Arc::new(cells.collect::<Int32Array>()))
+            }
+            Kind::Int64 => {
+                let cells = numbers.iter().map(|&row| row as i64);
+                (DataType::Int64, Arc::new(cells.collect::<Int64Array>()))
+            }
+            Kind::String => {
+                let cells = numbers.iter().map(|row| Some(format!("{row:x>STRING_BYTES$}")));
+                (DataType::Utf8, Arc::new(cells.collect::<StringArray>()))
+            }
+        };
+        // The key is the first of several.
+        let nullable = index > 0 || kind == Kind::Int32;
+        (Field::new(format!("column_{index}"), data_type, nullable), cells)
+    };
+    let (fields, cells): (Vec<Field>, Vec<ArrayRef>) =
+        columns.kinds().into_iter().enumerate().map(column).unzip();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), cells)?)
 }

@@ -2,14 +2,17 @@
 
 mod balance;
 mod connections;
+mod growth;
 mod insert;
 mod overload;
 mod payload;
+mod peak;
 mod peers;
 mod restart;
 pub(crate) mod rpc;
 mod scan;
 mod serve;
+mod shape;
 mod side;
 mod start;
 
@@ -41,6 +44,8 @@ pub(crate) enum Bench {
     Scan(scan::Scan),
     /// What an inserted row costs the server, and its memory, ours beside Kudu's.
     Insert(insert::Insert),
+    /// How the cost of a row grows with the number of rows, and with that of tablets.
+    Growth(growth::Growth),
     /// How soon a tablet server that was killed serves its rows again.
     Restart(restart::Restart),
 }
@@ -57,6 +62,7 @@ impl Bench {
             Bench::Serve(command) => command.run(),
             Bench::Scan(command) => command.run(),
             Bench::Insert(command) => command.run(),
+            Bench::Growth(command) => command.run(),
             Bench::Restart(command) => command.run(),
         }
     }

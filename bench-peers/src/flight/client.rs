@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use super::{Columns, STREAMS};
+use super::{Columns, Kind, STREAMS};
 use crate::listener::Address;
 use crate::usage::own_cpu_time;
 
@@ -69,10 +69,11 @@ impl Read {
         }
         ensure!(rows == self.rows, "a scan gave {rows} rows");
         let numbers = u128::from(rows) * u128::from(rows - 1) / 2;
-        let wanted = match self.columns {
-            Columns::Int32 => numbers,
-            Columns::All => 2 * numbers + u128::from(rows) * super::STRING_BYTES as u128,
+        let column = |kind: &Kind| match kind {
+            Kind::Int32 | Kind::Int64 => numbers,
+            Kind::String => u128::from(rows) * super::STRING_BYTES as u128,
         };
+        let wanted: u128 = self.columns.kinds().iter().map(column).sum();
         ensure!(sum == wanted, "the cells add up to {sum}, not to {wanted}");
         Ok(())
     }

@@ -1,19 +1,17 @@
 //! `cargo xtask bench insert`: what the rows of the real `kudu perf loadgen` cost a tablet server, ours beside Kudu's.
 
-mod peak;
-
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use xtask::figures::Figures;
 use xtask::measure;
 use xtask::report::thousands;
 
-use super::side::{self, Side, Start};
+use super::peak::Peak;
+use super::side::{self, Folder, Side, Start};
 use crate::interop::Kit;
 use crate::step;
-use peak::Peak;
 
 /// Loads rows by the real `kudu perf loadgen` (2 threads, 2 tablets) into fresh servers.
 #[derive(clap::Args)]
@@ -87,7 +85,7 @@ impl Insert {
     fn load(&self, kit: &Kit, servers: Option<&Kit>) -> Result<Load> {
         let folder = Folder::new()?;
         let mut flags = vec![format!("--log_force_fsync_all={}", self.fsync)];
-        let data = folder.0.join("data");
+        let data = folder.path().join("data");
         flags.extend(["--fs_wal_dir", "--fs_data_dirs"].map(|flag| format!("{flag}={}", data.display())));
         let side = Side::start(Start { kit: servers, tserver_flags: &flags })?;
         let mut arguments = ["perf", "loadgen"].map(str::to_owned).to_vec();
@@ -140,24 +138,6 @@ fn figures(ours: &[Load], theirs: &[Load]) -> Figures {
     figures.add("ratio_server_cpu", "x", &ratio(|load| load.server_ns));
     figures.add("ratio_peak_memory", "x", &ratio(|load| load.peak_mib));
     figures
-}
-
-/// A folder of this process that goes with the value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        let path = std::env::temp_dir().join(format!("nyala-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 const NAMES: [&str; 2] = ["ours", "kudu"];

@@ -56,7 +56,7 @@ impl Restart {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let client = Client::connect(cluster.master_address()).await?;
-            side::load(&client, self.rows).await
+            side::load(&client, side::Rows::of_loadgen(self.rows)).await
         })?;
         let end = Instant::now() + LONGEST;
         if self.flushed {

@@ -1,15 +1,15 @@
 //! One side of a comparison: one master and one tablet server, ours or the real ones, as processes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use client::{Client, FlushMode, Table};
 use mini_cluster::MiniCluster;
-use schema::{Column, DataType, Schema};
 use xtask::measure;
 use xtask::report::progress;
 
+use super::shape::Shape;
 use crate::interop::Kit;
 
 /// Whose servers, and how they are started.
@@ -78,27 +78,34 @@ impl Side {
     }
 }
 
-/// Makes the table that `kudu perf loadgen` makes by itself, in two tablets, and fills it with `rows` rows.
-pub(super) async fn load(client: &Client, rows: u64) -> Result<Table> {
-    let columns = vec![
-        Column::new("key", DataType::Int64),
-        Column::new("int_val", DataType::Int32).nullable(true),
-        Column::new("string_val", DataType::String).nullable(true),
-    ];
-    let table = client
-        .create_table(TABLE, Schema::new(columns, 1)?)
-        .hash_partition(&["key"], TABLETS)
-        .replicas(1)
-        .create()
-        .await?;
+/// A table to be made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) shape: Shape,
+    pub(super) count: u64,
+    pub(super) tablets: u32,
+}
+
+impl Rows {
+    /// Those of `kudu perf loadgen`, in as many tablets.
+    pub(super) fn of_loadgen(count: u64) -> Self {
+        Self { shape: Shape::Loadgen, count, tablets: TABLETS }
+    }
+}
+
+/// Makes a table and fills it.
+pub(super) async fn load(client: &Client, rows: Rows) -> Result<Table> {
+    let Rows { shape, count: rows, tablets } = rows;
+    let mut table = client.create_table(TABLE, shape.schema()?).replicas(1);
+    if tablets > 1 {
+        table = table.hash_partition(&["key"], tablets);
+    }
+    let table = table.create().await?;
     let session = client.session().mode(FlushMode::AutoBackground).build();
     let bar = progress(rows, "loading");
     for row in 0..rows {
         let mut insert = table.insert();
-        let cells = insert.row_mut();
-        cells.set_at(0, row as i64)?;
-        cells.set_at(1, row as i32)?;
-        cells.set_at(2, format!("{row:x>width$}", width = STRING_BYTES))?;
+        shape.fill(row, rows, insert.row_mut())?;
         session.apply(insert).await?;
         if row % 100_000 == 0 {
             bar.set_position(row);
@@ -127,8 +134,29 @@ pub(super) fn bytes_below(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
+/// A folder of this process that goes with the value.
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new() -> Result<Folder> {
+        let path = std::env::temp_dir().join(format!("nyala-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        Ok(Folder(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 pub(super) const TABLE: &str = "bench";
 pub(super) const TABLETS: u32 = 2;
-/// As loadgen's strings.
-const STRING_BYTES: usize = 32;
 const LONGEST_SETTLING: Duration = Duration::from_secs(120);

@@ -3,37 +3,79 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use client::{Batch, Table};
+use client::{Batch, Table, column};
 use schema::DataType;
 use xtask::measure;
 
 use super::super::side::{self, Side};
 use crate::interop::Kit;
 
-/// The cost of a row in one sample.
+/// The cost of a row of the table in one sample.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pass {
-    pub(super) server_ns: f64,
-    pub(super) client_ns: f64,
-    pub(super) seconds_a_row: f64,
+pub(in super::super) struct Pass {
+    pub(in super::super) server_ns: f64,
+    pub(in super::super) client_ns: f64,
+    pub(in super::super) seconds_a_row: f64,
 }
 
-/// What our client is to read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reading<'a> {
-    pub(super) columns: &'a [&'a str],
-    pub(super) rows: u64,
-    pub(super) batch_bytes: Option<u32>,
-    pub(super) at_least: Duration,
+impl Pass {
+    pub(in super::super) fn of(server: Duration, client: Duration, elapsed: Duration, rows: u64) -> Self {
+        let each = |time: Duration| time.as_nanos() as f64 / rows as f64;
+        Self {
+            server_ns: each(server),
+            client_ns: each(client),
+            seconds_a_row: elapsed.as_secs_f64() / rows as f64,
+        }
+    }
+}
+
+/// What is to be read.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Reading {
+    /// Names; all of them if there are none.
+    pub(in super::super) columns: Vec<String>,
+    /// Of the table, whether they are wanted or not.
+    pub(in super::super) rows: u64,
+    /// Only rows whose `int_val` is less.
+    pub(in super::super) below: Option<u64>,
+    /// How many rows that gives, and what their cells add up to.
+    pub(in super::super) expected: (u64, u128),
+    pub(in super::super) batch_bytes: Option<u32>,
+}
+
+/// How often to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Times {
+    Once,
+    /// Until both sides have had a second of CPU, or the longest time is over.
+    Enough,
+}
+
+impl Times {
+    pub(in super::super) fn is_done(self, server: Duration, client: Duration, elapsed: Duration) -> bool {
+        self == Times::Once || elapsed >= LONGEST || (server >= CPU_A_SAMPLE && client >= CPU_A_SAMPLE)
+    }
 }
 
 /// Reads with our client in this process, column by column, and adds the cells up.
-pub(super) async fn by_client(side: &Side, table: &Table, reading: &Reading<'_>) -> Result<Pass> {
+pub(in super::super) async fn by_client(
+    side: &Side,
+    table: &Table,
+    reading: &Reading,
+    times: Times,
+) -> Result<Pass> {
+    let columns: Vec<&str> = reading.columns.iter().map(String::as_str).collect();
     let before = (side.cpu()?, measure::own_cpu_time());
     let start = Instant::now();
-    let mut times = 0;
-    while times == 0 || start.elapsed() < reading.at_least {
-        let mut builder = table.scan().project(reading.columns);
+    let mut done = 0;
+    loop {
+        let mut builder = table.scan();
+        if !columns.is_empty() {
+            builder = builder.project(&columns);
+        }
+        if let Some(below) = reading.below {
+            builder = builder.filter(column("int_val").less_than(below as i32));
+        }
         if let Some(bytes) = reading.batch_bytes {
             builder = builder.batch_bytes(bytes);
         }
@@ -44,28 +86,15 @@ pub(super) async fn by_client(side: &Side, table: &Table, reading: &Reading<'_>)
             rows += batch.rows() as u64;
             sum = add_up(&batch, sum)?;
         }
-        ensure!(rows == reading.rows, "a scan of {} gave {rows} rows", side.name);
-        // Every column holds the numbers from 0 on, or strings of 32 bytes.
-        let numbers = u128::from(rows) * u128::from(rows - 1) / 2;
-        let wanted: u128 = table
-            .schema()
-            .columns()
-            .iter()
-            .filter(|column| reading.columns.contains(&column.name.as_str()))
-            .map(|column| if column.data_type.is_varlen() { u128::from(rows) * 32 } else { numbers })
-            .sum();
-        ensure!(sum == wanted, "the cells of {} add up to {sum}, not to {wanted}", side.name);
-        times += 1;
+        let expected = reading.expected;
+        ensure!((rows, sum) == expected, "{}: {rows} rows add up to {sum}, not {expected:?}", side.name);
+        done += 1;
+        let server = side.cpu()?.saturating_sub(before.0);
+        let client = measure::own_cpu_time().saturating_sub(before.1);
+        if times.is_done(server, client, start.elapsed()) {
+            return Ok(Pass::of(server, client, start.elapsed(), reading.rows * done));
+        }
     }
-    let seconds = start.elapsed().as_secs_f64();
-    let after = (side.cpu()?, measure::own_cpu_time());
-    let rows = (reading.rows * times) as f64;
-    let nanoseconds = |after: Duration, before| after.saturating_sub(before).as_nanos() as f64 / rows;
-    Ok(Pass {
-        server_ns: nanoseconds(after.0, before.0),
-        client_ns: nanoseconds(after.1, before.1),
-        seconds_a_row: seconds / rows,
-    })
 }
 
 /// Numbers count as they are, strings by their length.
@@ -99,7 +128,7 @@ fn add_up(batch: &Batch, so_far: u128) -> Result<u128> {
 }
 
 /// What adding up one INT32 column costs that lies in memory as one piece, ns a row: the least of some passes.
-pub(super) fn own(rows: u64) -> f64 {
+pub(in super::super) fn own(rows: u64) -> f64 {
     let cells: Vec<i32> = (0..rows).map(|row| row as i32).collect();
     let pass = || {
         let before = measure::own_cpu_time();
@@ -110,22 +139,37 @@ pub(super) fn own(rows: u64) -> f64 {
     (0..5).map(|_| pass()).fold(f64::INFINITY, f64::min)
 }
 
-/// Reads once with the real `kudu perf table_scan`; its own start counts on the client's side.
-pub(super) fn by_cli(kit: &Kit, side: &Side, arguments: &[String], rows: u64) -> Result<Pass> {
+/// Reads with the real `kudu perf table_scan`; its own starts count on the client's side.
+pub(in super::super) fn by_cli(
+    kit: &Kit,
+    side: &Side,
+    arguments: &[String],
+    reading: &Reading,
+) -> Result<Pass> {
     let before = side.cpu()?;
-    let (said, client) = side::kudu(kit, arguments)?;
-    let server = side.cpu()?.saturating_sub(before);
-    // `Total count 10000000 cost 0.7 seconds`
-    let line =
-        said.lines().find(|line| line.starts_with("Total count")).context("table_scan told no total")?;
-    let mut words = line.split_whitespace();
-    let count: u64 = words.nth(2).and_then(|word| word.parse().ok()).with_context(|| line.to_owned())?;
-    let seconds: f64 = words.nth(1).and_then(|word| word.parse().ok()).with_context(|| line.to_owned())?;
-    ensure!(count == rows, "table_scan of {} counted {count} rows", side.name);
-    let rows = rows as f64;
-    Ok(Pass {
-        server_ns: server.as_nanos() as f64 / rows,
-        client_ns: client.as_nanos() as f64 / rows,
-        seconds_a_row: seconds / rows,
-    })
+    let start = Instant::now();
+    let (mut client, mut seconds, mut done) = (Duration::ZERO, 0.0, 0);
+    loop {
+        let (said, used) = side::kudu(kit, arguments)?;
+        client += used;
+        // `Total count 10000000 cost 0.7 seconds`
+        let line =
+            said.lines().find(|line| line.starts_with("Total count")).context("table_scan told no total")?;
+        let mut words = line.split_whitespace();
+        let count: u64 = words.nth(2).and_then(|word| word.parse().ok()).with_context(|| line.to_owned())?;
+        let took: f64 = words.nth(1).and_then(|word| word.parse().ok()).with_context(|| line.to_owned())?;
+        ensure!(count == reading.expected.0, "table_scan of {} counted {count} rows", side.name);
+        seconds += took;
+        done += 1;
+        let server = side.cpu()?.saturating_sub(before);
+        if Times::Enough.is_done(server, client, start.elapsed()) {
+            let elapsed = Duration::from_secs_f64(seconds);
+            return Ok(Pass::of(server, client, elapsed, reading.rows * done));
+        }
+    }
 }
+
+/// A sample is long enough when both sides have had so much.
+const CPU_A_SAMPLE: Duration = Duration::from_secs(1);
+/// Of a sample, if a side costs next to nothing.
+const LONGEST: Duration = Duration::from_secs(10);
