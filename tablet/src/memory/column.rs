@@ -1,5 +1,7 @@
 //! The cells of one column: a growing buffer, and views of it and of sealed columns.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use schema::row_ops::{AlikeCells, FixedCells, VarlenCells};
 use schema::{ColumnData, ColumnSlice};
@@ -150,6 +152,13 @@ impl ColumnBuffer {
         buffer
     }
 
+    /// Makes room for so many bytes of strings, if it has any.
+    pub(crate) fn reserve_content(&mut self, bytes: usize) {
+        if self.layout.width.is_none() {
+            self.varlen.reserve_exact(bytes);
+        }
+    }
+
     /// An empty column with room for what this one holds.
     pub(crate) fn successor(&self) -> Self {
         let mut next = Self::new(self.layout);
@@ -284,6 +293,30 @@ impl ColumnBuffer {
             }
         }
         self.rows += len;
+    }
+
+    /// Appends the cells of runs of rows.
+    pub(crate) fn push_runs(&mut self, from: Cells<'_>, runs: &[Range<u32>]) {
+        match (self.layout.width, from.constant) {
+            (Some(4), None) => self.push_cells::<4>(from, runs),
+            (Some(8), None) => self.push_cells::<8>(from, runs),
+            _ => runs.iter().for_each(|run| self.push_range(from, run.start as usize, run.len())),
+        }
+    }
+
+    fn push_cells<const N: usize>(&mut self, from: Cells<'_>, runs: &[Range<u32>]) {
+        let cells = from.data.as_chunks::<N>().0;
+        for run in runs {
+            match &cells[run.start as usize..run.end as usize] {
+                // Of a known length they are copied without a call.
+                [cell] => self.data.extend_from_slice(cell),
+                cells => self.data.extend_from_slice(cells.as_flattened()),
+            }
+            if let (Some(bitmap), Some(source)) = (&mut self.non_null, from.non_null) {
+                bits::push_range(bitmap, self.rows, source, run.start as usize, run.len());
+            }
+            self.rows += run.len();
+        }
     }
 
     /// Appends the cells of the given rows.
@@ -431,10 +464,16 @@ mod tests {
             prop_assert_eq!(by_range.seal(), expected.clone());
             let mut by_rows = filled(layout, before);
             by_rows.push_rows(Cells::of(layout, &all), &(start as u32..(start + len) as u32).collect::<Vec<_>>());
-            prop_assert_eq!(by_rows.finish(), expected);
+            prop_assert_eq!(by_rows.finish(), expected.clone());
+            let mut by_runs = filled(layout, before);
+            let (start, end) = (start as u32, (start + len) as u32);
+            let middle = start + u32::from(cut.0) % (end - start);
+            by_runs.push_runs(Cells::of(layout, &all), &[start..middle, middle..middle + 1, middle + 1..end]);
+            prop_assert_eq!(by_runs.finish(), expected);
+            let (start, end) = (start as usize, end as usize);
 
             let mut repeats = filled(layout, &cells);
-            (start..start + len).for_each(|row| repeats.push_again(row));
+            (start..end).for_each(|row| repeats.push_again(row));
             prop_assert_eq!(repeats.copy(cells.len() + len), filled(layout, &[&cells, part].concat()).seal());
         }
     }

@@ -1,5 +1,7 @@
 //! Result blocks: gathered cells, or slices of a part where a block is one run of neighbouring rows.
 
+use std::ops::Range;
+
 use schema::ColumnarBlock;
 
 use super::order::Place;
@@ -12,6 +14,8 @@ pub(crate) struct BlockBuilder<'a> {
     projection: &'a [usize],
     /// Rows to make room for when the first cells are copied.
     capacity: usize,
+    /// Of strings, to make room for then.
+    content: usize,
     columns: Option<Vec<ColumnBuffer>>,
     /// Neighbouring rows that are not copied yet.
     run: Option<Run<'a>>,
@@ -37,7 +41,18 @@ impl<'a> BlockBuilder<'a> {
     ) -> Self {
         let row_bytes: usize = projection.iter().map(|&c| layouts[c].row_bytes()).sum();
         let capacity = (max_bytes / row_bytes.max(1) + super::STEP_ROWS).min(most_rows);
-        Self { layouts, projection, capacity, columns: None, run: None, row_bytes, rows: 0, bytes: 0 }
+        let content = max_bytes.min(capacity * STRING_BYTES);
+        Self {
+            layouts,
+            projection,
+            capacity,
+            content,
+            columns: None,
+            run: None,
+            row_bytes,
+            rows: 0,
+            bytes: 0,
+        }
     }
 
     /// Whether nothing was copied yet.
@@ -57,6 +72,21 @@ impl<'a> BlockBuilder<'a> {
         }
         self.flush();
         self.run = Some(Run { part, start, len });
+    }
+
+    /// Adds runs of rows of one part.
+    pub(crate) fn add_runs(&mut self, part: &'a Part, runs: &[Range<u32>]) {
+        if let [run] = runs {
+            return self.add_range(part, run.start as usize, run.len());
+        }
+        for run in runs {
+            self.count(part, run.start as usize, run.len());
+        }
+        self.flush();
+        let (layouts, projection) = (self.layouts, self.projection);
+        for (buffer, &column) in self.buffers().iter_mut().zip(projection) {
+            buffer.push_runs(Cells::of_column(layouts[column], &part.columns()[column]), runs);
+        }
     }
 
     /// Adds single rows of one part.
@@ -140,9 +170,15 @@ impl<'a> BlockBuilder<'a> {
     }
 
     fn buffers(&mut self) -> &mut Vec<ColumnBuffer> {
-        let (layouts, projection, capacity) = (self.layouts, self.projection, self.capacity);
+        let Self { layouts, projection, capacity, content, .. } = *self;
         self.columns.get_or_insert_with(|| {
-            projection.iter().map(|&c| ColumnBuffer::with_capacity(layouts[c], capacity)).collect()
+            let mut columns: Vec<_> =
+                projection.iter().map(|&c| ColumnBuffer::with_capacity(layouts[c], capacity)).collect();
+            columns.iter_mut().for_each(|column| column.reserve_content(content));
+            columns
         })
     }
 }
+
+/// Room that is made for the content of a string; a longer one has it made when it comes.
+const STRING_BYTES: usize = 64;

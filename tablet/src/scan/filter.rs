@@ -84,29 +84,27 @@ impl Filter {
         })
     }
 
-    /// The wanted rows of a page (`len` rows from `start`, a multiple of [`PAGE_ROWS`], on), `None` for all of them.
-    /// `spare` is memory to use for the answer.
-    pub(crate) fn select(
+    /// Finds the wanted rows of a page (`len` rows from `start`, a multiple of [`PAGE_ROWS`], on); `None` if they are all of them,
+    /// otherwise which, counted in the page.
+    pub(crate) fn narrow(
         &mut self,
         schema: &Schema,
         layouts: &[Layout],
         part: &Part,
         start: usize,
         len: usize,
-        mut spare: Vec<u32>,
-    ) -> Option<Vec<u32>> {
+    ) -> Option<&Selection> {
         let ends = part.tombstones.page(start / PAGE_ROWS);
         let inserted = part.inserted();
-        if ends.is_none()
-            && inserted.is_none()
-            && self.predicates.is_empty()
-            && self.lower.is_none()
-            && self.upper.is_none()
-        {
+        let bounded = self.lower.is_some() || self.upper.is_some();
+        if ends.is_none() && inserted.is_none() && self.predicates.is_empty() && !bounded {
             return None;
         }
         let selection = &mut self.selection;
         selection.reset(len);
+        if let Some(ends) = ends {
+            ends.hide(selection, self.since.unwrap_or(self.snapshot));
+        }
         for predicate in self.predicates.iter().filter(|_| self.since.is_none()) {
             let column = predicate.column();
             let cells = Cells::of_column(layouts[column], &part.columns()[column]);
@@ -116,27 +114,51 @@ impl Filter {
                 Some(_) => {}
             }
         }
-        spare.clear();
-        spare.extend(selection.iter().map(|row| (start + row) as u32));
-        if let Some(ends) = ends {
-            let shown_at = self.since.unwrap_or(self.snapshot);
-            spare.retain(|&row| ends.shows(row as usize - start, shown_at));
-        }
         if let Some(inserted) = inserted {
-            spare.retain(|&row| inserted.at(row as usize) < self.snapshot);
+            retain(selection, |row| inserted.at(start + row) < self.snapshot);
         }
-        if self.lower.is_some() || self.upper.is_some() {
-            spare.retain(|&row| {
-                self.key.clear();
-                encode_key(schema, layouts, part, row as usize, &mut self.key);
-                let key = self.key.as_slice();
-                let above = self.lower.as_ref().is_none_or(|lower| {
+        if bounded {
+            let (key, lower, upper) = (&mut self.key, &self.lower, &self.upper);
+            retain(selection, |row| {
+                key.clear();
+                encode_key(schema, layouts, part, start + row, key);
+                let key = key.as_slice();
+                let above = lower.as_ref().is_none_or(|lower| {
                     key > lower.key.as_slice() || (key == lower.key.as_slice() && !lower.exclusive)
                 });
-                above && self.upper.as_ref().is_none_or(|upper| key < upper.as_slice())
+                above && upper.as_ref().is_none_or(|upper| key < upper.as_slice())
             });
         }
-        (spare.len() != len).then_some(spare)
+        (selection.count() < len).then_some(&*selection)
+    }
+
+    /// As [`Filter::narrow`], the rows one by one, counted in the part. `spare` is memory to use for the answer.
+    pub(crate) fn select(
+        &mut self,
+        schema: &Schema,
+        layouts: &[Layout],
+        part: &Part,
+        start: usize,
+        len: usize,
+        mut spare: Vec<u32>,
+    ) -> Option<Vec<u32>> {
+        let selection = self.narrow(schema, layouts, part, start, len)?;
+        spare.clear();
+        spare.extend(selection.iter().map(|row| (start + row) as u32));
+        Some(spare)
+    }
+}
+
+fn retain(selection: &mut Selection, mut wanted: impl FnMut(usize) -> bool) {
+    for (number, word) in selection.words_mut().iter_mut().enumerate() {
+        let mut rest = *word;
+        while rest != 0 {
+            let bit = rest.trailing_zeros();
+            if !wanted(number * 64 + bit as usize) {
+                *word &= !(1 << bit);
+            }
+            rest &= rest - 1;
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod order;
 pub(crate) mod part;
 pub(crate) mod projection;
 pub(crate) mod prune;
+pub(crate) mod runs;
 pub(crate) mod scanner;
 pub(crate) mod spec;
 pub(crate) mod split;

@@ -1,5 +1,6 @@
 //! A scan in progress.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use schema::{ColumnData, ColumnarBlock, Schema};
@@ -11,6 +12,7 @@ use super::filter::Filter;
 use super::merge::{Merge, Scan};
 use super::order::{self, Place};
 use super::part::{Part, ReadBytes};
+use super::runs::Runs;
 use crate::memory::column::Layout;
 use crate::memory::tombstones::PAGE_ROWS;
 use crate::{ScanError, ScanSpec};
@@ -60,7 +62,7 @@ enum Source {
 #[derive(Debug)]
 enum Page {
     Range { part: usize, start: usize, end: usize },
-    Rows { part: usize, rows: Vec<u32>, next: usize },
+    Runs { part: usize, runs: Runs },
 }
 
 impl Scanner {
@@ -153,15 +155,15 @@ impl Scanner {
                     }
                     let rest = stored.rows as usize - *row;
                     let mut len = PAGE_ROWS.min(rest);
-                    let spare = page.recycle();
+                    let runs = page.recycle();
                     *page = if filter.wants_all(stored) {
                         len = rest;
                         Page::Range { part: *part, start: *row, end: *row + len }
                     } else {
                         looked_at += len;
-                        match filter.select(schema, layouts, stored, *row, len, spare) {
+                        match filter.narrow(schema, layouts, stored, *row, len) {
                             None => Page::Range { part: *part, start: *row, end: *row + len },
-                            Some(rows) => Page::Rows { part: *part, rows, next: 0 },
+                            Some(rows) => Page::Runs { part: *part, runs: runs.filled(*row, rows) },
                         }
                     };
                     *row += len;
@@ -218,15 +220,15 @@ impl Page {
     fn is_empty(&self) -> bool {
         match self {
             Self::Range { start, end, .. } => start == end,
-            Self::Rows { rows, next, .. } => *next == rows.len(),
+            Self::Runs { runs, .. } => runs.is_empty(),
         }
     }
 
     /// The memory of a page that was given out.
-    fn recycle(&mut self) -> Vec<u32> {
+    fn recycle(&mut self) -> Runs {
         match self {
-            Self::Rows { rows, .. } => std::mem::take(rows),
-            Self::Range { .. } => Vec::new(),
+            Self::Runs { runs, .. } => std::mem::take(runs),
+            Self::Range { .. } => Runs::default(),
         }
     }
 
@@ -246,12 +248,11 @@ impl Page {
                 *last = Some(Place { part: *part as u32, row: *start as u32 - 1 });
                 len
             }
-            Self::Rows { part, rows, next } => {
-                let given = &rows[*next..rows.len().min(*next + most)];
-                block.add_rows(&view[*part], given);
-                *next += given.len();
-                *last = given.last().map(|&row| Place { part: *part as u32, row });
-                given.len()
+            Self::Runs { part, runs } => {
+                let given = runs.take(most);
+                block.add_runs(&view[*part], given);
+                *last = given.last().map(|run| Place { part: *part as u32, row: run.end - 1 });
+                given.iter().map(Range::len).sum()
             }
         }
     }
