@@ -106,13 +106,7 @@ fn is_plainly_complete(table: &MessageTable, message: &[u8]) -> bool {
     let mut rest = message;
     while let Some((tag, behind)) = rest.split_first() {
         let behind = match tag & 7 {
-            // Most numbers are small.
-            0 if behind.first().is_some_and(|byte| *byte < 0x80) => behind.get(1..),
-            0 => behind
-                .iter()
-                .take(9)
-                .position(|byte| *byte < 0x80)
-                .and_then(|last| behind.get(last..)?.get(1..)),
+            0 => behind_varint(behind),
             1 => behind.get(8..),
             2 => behind
                 .split_first()
@@ -140,6 +134,19 @@ fn is_plainly_complete(table: &MessageTable, message: &[u8]) -> bool {
         };
         !rule.required || has(rule.number, wire_type)
     })
+}
+
+/// What is behind a number, if that has at most nine bytes.
+fn behind_varint(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = bytes;
+    for _ in 0..9 {
+        let (byte, behind) = rest.split_first()?;
+        rest = behind;
+        if *byte < 0x80 {
+            return Some(rest);
+        }
+    }
+    None
 }
 
 /// Whether each message in `message`, taken by itself, has all required fields. Merging occurrences of a singular
