@@ -104,6 +104,14 @@ fn check(memory: Memory, life: &Life, sync: SyncPolicy) {
     assert_eq!(expected.len(), found.len() + 1);
     drop(tablet);
     assert_eq!(content(&reopen(memory.after_kill(), sync).unwrap(), None), expected);
+    if sync == SyncPolicy::Always {
+        let cut = memory.after_power_cut(|_| 0);
+        assert_eq!(
+            content(&reopen(cut, sync).unwrap(), None),
+            expected,
+            "what the start found was kept, too"
+        );
+    }
 }
 
 /// `PROPTEST_CASES`, or what takes a few seconds.

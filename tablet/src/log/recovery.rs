@@ -9,7 +9,7 @@ use super::error::Problem;
 use super::reader::{Bad, Records};
 use super::segment::{self, BadHeader, HEADER, Header};
 use super::writer::{Closed, Log, Place};
-use super::{LogError, LogOptions};
+use super::{LogError, LogOptions, SyncPolicy};
 use crate::backend::Backend;
 use crate::file_error::FileError;
 
@@ -71,6 +71,7 @@ pub(crate) fn recover(
         }
         let mut records = Records::new(&bytes, header.salt, header.first);
         let mut end = bytes.len();
+        let mut is_synced = !is_last || options.sync == SyncPolicy::System;
         while let Some(record) = records.next_record() {
             match record {
                 Ok(record) => {
@@ -81,11 +82,16 @@ pub(crate) fn recover(
                 }
                 Err(Bad { offset, is_tail: true, .. }) if is_last => {
                     file.cut(offset, bytes.len())?;
-                    end = offset;
+                    (end, is_synced) = (offset, true);
                     break;
                 }
                 Err(bad) => return Err(file.corrupt(bad.offset, bad.problem)),
             }
+        }
+        if !is_synced {
+            // The process before may have ended, or failed, before it synced what is read here: it must not be lost when what
+            // is written to the next segment is not.
+            backend.truncate(&file.path, end as u64).map_err(FileError::io("sync", &file.path))?;
         }
         place.next_entry = records.next_number();
         place.closed.push_back(closed(end));
