@@ -8,23 +8,25 @@ use server_base::maintenance::Tablets;
 use server_base::physical_micros;
 use tablet::{RowsetError, Tablet};
 
+use crate::services::Context;
+
 /// The one tablet of a master.
 #[derive(Debug)]
 pub(crate) struct CatalogTablet {
-    tablet: Arc<Tablet>,
+    context: Arc<Context>,
     failed: AtomicBool,
 }
 
 impl CatalogTablet {
-    pub(crate) fn new(tablet: Arc<Tablet>) -> Self {
-        Self { tablet, failed: AtomicBool::new(false) }
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, failed: AtomicBool::new(false) }
     }
 }
 
 impl Tablets for CatalogTablet {
     fn running(&self) -> Vec<Arc<Tablet>> {
         let failed = self.failed.load(Ordering::Relaxed);
-        Some(&self.tablet).filter(|_| !failed).into_iter().cloned().collect()
+        self.context.catalog.lock().stored().filter(|_| !failed).into_iter().collect()
     }
 
     /// Entries are read at the start only, and none but the newest.
@@ -38,9 +40,22 @@ impl Tablets for CatalogTablet {
 
     fn changed(&self) {}
 
-    /// What is in memory and what is on disk may differ by one change: the next start finds out.
     fn reopen(&self, _: &Arc<Tablet>) -> bool {
-        false
+        let mut catalog = self.context.catalog.lock();
+        if let Err(error) = catalog.has_room() {
+            tracing::debug!(%error, "still no room for the catalog");
+            return false;
+        }
+        match catalog.reopen() {
+            Ok(()) => {
+                tracing::info!("the catalog takes changes again");
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the catalog still takes no changes");
+                false
+            }
+        }
     }
 
     /// What is in memory is right, so the master serves on. The next start will say what is wrong.

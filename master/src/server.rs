@@ -48,8 +48,6 @@ impl Master {
         let clock = ServerClock::new();
         let (catalog, cluster_id) = open_catalog(folder.as_ref(), &options, &clock)?;
         let (identity, flags) = (options.identity.clone(), options.flags.clone());
-        let maintain = |tablet| MaintenanceManager::start(&flags, &Arc::new(CatalogTablet::new(tablet)));
-        let maintenance = Mutex::new(catalog.stored().map(maintain).transpose()?);
         let resolver = Arc::new(Names::new(SystemResolver, NAMES_TTL));
         let listening = Listening::start("Master", &options.rpc, &identity, &flags, &*resolver)?;
         let (proxied, unix, advertised) =
@@ -76,6 +74,9 @@ impl Master {
         server.register(generic)?;
         server.register(services::master_service(&context))?;
         server.register(services::consensus_service(&context))?;
+        let maintain =
+            || MaintenanceManager::start(&flags, &Arc::new(CatalogTablet::new(Arc::clone(&context))));
+        let maintenance = Mutex::new(folder.is_some().then(maintain).transpose()?);
         let driver = driver.start(Arc::clone(&context), process_user(), resolver)?;
         if folder.is_none() {
             tracing::warn!("no --fs_wal_dir: tables live in memory, they are gone when this server stops");

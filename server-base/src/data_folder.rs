@@ -163,6 +163,19 @@ impl DataFolder {
     }
 }
 
+/// Whether the disk of a data folder takes a megabyte more.
+///
+/// # Errors
+/// What the system says if not.
+pub fn check_room(backend: &dyn Backend) -> io::Result<()> {
+    let probe = Path::new(PROBE);
+    // One that was left when the process ended.
+    let _ = backend.remove(probe);
+    let mut file = backend.create(probe)?;
+    let written = file.append(&[&vec![0; PROBE_BYTES]]).and_then(|()| file.sync());
+    written.and(backend.remove(probe))
+}
+
 fn name(role: Role) -> &'static str {
     match role {
         Role::Master => "nyala master",
@@ -226,6 +239,8 @@ fn check_empty(path: &Path, content: &str) -> Result<(), DataFolderError> {
 const FORMAT: u32 = 3;
 const INSTANCE: &str = "instance";
 const DRAFT: &str = "instance.draft";
+const PROBE: &str = "probe";
+const PROBE_BYTES: usize = 1 << 20;
 /// Every new file system of its own has one.
 const LOST_AND_FOUND: &str = "lost+found";
 

@@ -7,7 +7,7 @@ use prost::Message as _;
 use proto::kudu::tserver::CreateTabletRequestPb;
 use schema::HybridClock;
 use server_base::StartError;
-use server_base::data_folder::DataFolder;
+use server_base::data_folder::{self, DataFolder};
 use tablet::backend::Backend;
 use tablet::sealed::{self, Kind, SealedError};
 use tablet::{BlockCache, LogOptions, OpenError, Storage, Tablet, TabletOptions};
@@ -129,14 +129,8 @@ impl TabletStore {
     }
 
     /// Whether the disk takes some more bytes.
-    pub(crate) fn check_room(&self) -> Result<(), StoreError> {
-        let probe = Path::new(PROBE);
-        // One that was left when the process ended.
-        let _ = self.backend().remove(probe);
-        let mut file = self.backend().create(probe).map_err(failed("create", probe))?;
-        let written = file.append(&[&vec![0; PROBE_BYTES]]).and_then(|()| file.sync());
-        let removed = self.backend().remove(probe);
-        written.and(removed).map_err(failed("write to", probe))
+    pub(crate) fn check_room(&self) -> std::io::Result<()> {
+        data_folder::check_room(self.backend())
     }
 
     /// Removes the rows of a tombstone.
@@ -174,5 +168,3 @@ const ABOUT: &str = "tablet";
 const DATA: &str = "data";
 const NEW: &str = ".new";
 const GONE: &str = ".gone";
-const PROBE: &str = "probe";
-const PROBE_BYTES: usize = 1 << 20;

@@ -2,8 +2,9 @@
 //! once there is room. The disk is a small tmpfs, which only root can mount: others are told that the test was left out.
 
 mod common;
+#[path = "../../server-base/tests/common/small_disk.rs"]
+mod small_disk;
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,56 +14,7 @@ use proto::kudu::tserver::WriteResponsePb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::methods::tablet_server_service::Write;
 use schema::{OpKind, PartialRow};
-
-/// A mounted file system, gone when it is dropped.
-struct SmallDisk {
-    folder: tempfile::TempDir,
-}
-
-impl SmallDisk {
-    /// `None` where this may not be done; with `CI=true` root has to be able to.
-    fn mount(megabytes: u32) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let size = format!("size={megabytes}m");
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self { folder }),
-            failed => {
-                let root =
-                    std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
-                assert!(!root || std::env::var("CI").as_deref() != Ok("true"), "{failed:?}");
-                eprintln!("left out: no tmpfs can be mounted here ({failed:?})");
-                None
-            }
-        }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn remount_read_only(&self) {
-        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()).status().unwrap();
-        assert!(done.success());
-    }
-
-    /// Takes all of the room but `kilobytes`.
-    fn fill(&self, kilobytes: usize) -> PathBuf {
-        let ballast = self.path().join("ballast");
-        let free = Command::new("df").args(["--output=avail", "-k"]).arg(self.path()).output().unwrap();
-        let text = String::from_utf8(free.stdout).unwrap();
-        let free: usize = text.lines().nth(1).unwrap().trim().parse().unwrap();
-        std::fs::write(&ballast, vec![1; (free - kilobytes) << 10]).unwrap();
-        ballast
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
-    }
-}
+use small_disk::SmallDisk;
 
 fn rows(keys: std::ops::Range<i32>) -> Vec<(OpKind, PartialRow)> {
     let schema = table();

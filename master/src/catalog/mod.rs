@@ -179,6 +179,16 @@ impl Catalog {
         self.store.close();
     }
 
+    /// Takes changes again after the log has failed, if there is room on the disk.
+    pub(crate) fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+
+    /// Whether the disk that it is on takes a megabyte more.
+    pub(crate) fn has_room(&self) -> std::io::Result<()> {
+        self.store.has_room()
+    }
+
     /// Where it is stored, if it is.
     pub(crate) fn stored(&self) -> Option<Arc<tablet::Tablet>> {
         self.store.tablet()

@@ -1,6 +1,6 @@
 //! What of the catalog has to last: entries in a tablet of its own, changed in batches that are there whole or not at all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -34,9 +34,18 @@ pub(crate) type Change = (Kind, String, Option<Vec<u8>>);
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     /// `None`: changes are forgotten.
-    tablet: Option<Arc<Tablet>>,
-    /// Rows of the entries that are there.
-    parts: HashMap<(Kind, String), u32>,
+    kept: Option<Kept>,
+    parts: Parts,
+}
+
+/// How many rows each entry has.
+type Parts = HashMap<(Kind, String), u32>;
+
+#[derive(Debug)]
+struct Kept {
+    tablet: Arc<Tablet>,
+    storage: Storage,
+    clock: Arc<HybridClock>,
 }
 
 /// Entries that cannot be read or changed.
@@ -102,15 +111,37 @@ impl Store {
             schema_version: 0,
             history_max_age_sec: None,
         };
-        let tablet = Tablet::open_in(storage, about, clock)?;
-        let mut store = Self { tablet: Some(Arc::new(tablet)), parts: HashMap::new() };
-        let entries = store.read()?;
-        Ok((store, entries))
+        let tablet = Arc::new(Tablet::open_in(storage.clone(), about, Arc::clone(&clock))?);
+        let (entries, parts) = read(&tablet)?;
+        Ok((Self { kept: Some(Kept { tablet, storage, clock }), parts }, entries))
+    }
+
+    /// Opens the entries anew after their log has failed, so that changes are taken again. The last change was refused, and may be
+    /// in the log all the same: then it is taken back. After an error all is as before, and it may be tried again.
+    pub(crate) fn reopen(&mut self) -> Result<(), StoreError> {
+        let Some(Kept { tablet, storage, clock }) = &self.kept else { return Ok(()) };
+        // It shows what the log had when it failed, to the knowledge of those who were told.
+        let (wanted, _) = read(tablet)?;
+        // What had to be said of the log, it said when it failed.
+        let _ = tablet.close();
+        let (mut store, found) = Self::open(storage.clone(), Arc::clone(clock))?;
+        let changes = differences(found, wanted);
+        if !changes.is_empty() {
+            store.write(&changes)?;
+        }
+        *self = store;
+        Ok(())
+    }
+
+    /// Whether the disk takes a megabyte more.
+    pub(crate) fn has_room(&self) -> std::io::Result<()> {
+        let kept = self.kept.as_ref();
+        kept.map_or(Ok(()), |kept| server_base::data_folder::check_room(&*kept.storage.backend))
     }
 
     /// Makes all changes or none. When it returns they are as safe as the log's options say.
     pub(crate) fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        let Some(tablet) = &self.tablet else { return Ok(()) };
+        let Some(Kept { tablet, .. }) = &self.kept else { return Ok(()) };
         let schema = &tablet.schema();
         let mut encoder = Encoder::new(schema);
         for (kind, id, content) in changes {
@@ -144,57 +175,71 @@ impl Store {
 
     /// Ends the store; nothing is lost after that.
     pub(crate) fn close(&self) {
-        if let Some(Err(error)) = self.tablet.as_ref().map(|tablet| tablet.close()) {
+        if let Some(Err(error)) = self.tablet().map(|tablet| tablet.close()) {
             tracing::error!(%error, "the catalog's log was not synced at the end");
         }
     }
 
     /// Where the entries are, if they are on disk.
     pub(crate) fn tablet(&self) -> Option<Arc<Tablet>> {
-        self.tablet.clone()
+        self.kept.as_ref().map(|kept| Arc::clone(&kept.tablet))
     }
 
     /// What the entries take in memory.
     pub(crate) fn trackers(&self) -> Vec<Tracker> {
-        let tablet = self.tablet.iter();
-        let tracker = |tablet: &Arc<Tablet>| Tracker {
+        let tracker = |kept: &Kept| Tracker {
             id: format!("tablet-{TABLET}"),
             limit: None,
-            bytes: tablet.statistics().memory_bytes,
+            bytes: kept.tablet.statistics().memory_bytes,
         };
-        tablet.map(tracker).collect()
+        self.kept.iter().map(tracker).collect()
     }
+}
 
-    fn read(&mut self) -> Result<Vec<Entry>, StoreError> {
-        let Some(tablet) = &self.tablet else { return Ok(Vec::new()) };
-        let spec = ScanSpec { projection: vec![0, 1, 2, DATA], ordered: true, ..ScanSpec::default() };
-        let schema = tablet.schema();
-        let mut scanner = tablet.scan(spec, physical_micros())?;
-        let mut entries: Vec<Entry> = Vec::new();
-        while let Some(block) = scanner.next_block(BLOCK_BYTES)? {
-            for row in 0..block.rows {
-                let cell = |column| block.value(&schema, row, column);
-                let (Some(Value::Int8(kind)), Some(Value::String(id)), Some(Value::Int32(part))) =
-                    (cell(0), cell(1), cell(2))
-                else {
-                    return Err(StoreError::Corrupt("a key is not readable"));
-                };
-                let Some(Value::Binary(data)) = cell(DATA) else {
-                    return Err(StoreError::Corrupt("an entry is not readable"));
-                };
-                let kind = Kind::of(kind).ok_or(StoreError::Corrupt("an entry of a kind not known here"))?;
-                match entries.last_mut() {
-                    Some((last, last_id, content)) if part > 0 && (*last, &*last_id) == (kind, &id) => {
-                        content.extend_from_slice(&data);
-                    }
-                    _ if part == 0 => entries.push((kind, id.clone(), data.to_vec())),
-                    _ => return Err(StoreError::Corrupt("an entry lacks its beginning")),
+/// All entries in order, and how many rows each has.
+fn read(tablet: &Tablet) -> Result<(Vec<Entry>, Parts), StoreError> {
+    let spec = ScanSpec { projection: vec![0, 1, 2, DATA], ordered: true, ..ScanSpec::default() };
+    let schema = tablet.schema();
+    let mut scanner = tablet.scan(spec, physical_micros())?;
+    let (mut entries, mut parts): (Vec<Entry>, Parts) = Default::default();
+    while let Some(block) = scanner.next_block(BLOCK_BYTES)? {
+        for row in 0..block.rows {
+            let cell = |column| block.value(&schema, row, column);
+            let (Some(Value::Int8(kind)), Some(Value::String(id)), Some(Value::Int32(part))) =
+                (cell(0), cell(1), cell(2))
+            else {
+                return Err(StoreError::Corrupt("a key is not readable"));
+            };
+            let Some(Value::Binary(data)) = cell(DATA) else {
+                return Err(StoreError::Corrupt("an entry is not readable"));
+            };
+            let kind = Kind::of(kind).ok_or(StoreError::Corrupt("an entry of a kind not known here"))?;
+            match entries.last_mut() {
+                Some((last, last_id, content)) if part > 0 && (*last, &*last_id) == (kind, &id) => {
+                    content.extend_from_slice(&data);
                 }
-                *self.parts.entry((kind, id)).or_default() += 1;
+                _ if part == 0 => entries.push((kind, id.clone(), data.to_vec())),
+                _ => return Err(StoreError::Corrupt("an entry lacks its beginning")),
             }
+            *parts.entry((kind, id)).or_default() += 1;
         }
-        Ok(entries)
     }
+    Ok((entries, parts))
+}
+
+/// What makes the entries that were found those that are wanted.
+fn differences(found: Vec<Entry>, wanted: Vec<Entry>) -> Vec<Change> {
+    let keyed = |(kind, id, content): Entry| ((kind, id), content);
+    let mut found: BTreeMap<_, _> = found.into_iter().map(keyed).collect();
+    let mut changes: Vec<Change> = Vec::new();
+    for ((kind, id), content) in wanted.into_iter().map(keyed) {
+        let key = (kind, id);
+        if found.remove(&key).as_ref() != Some(&content) {
+            changes.push((key.0, key.1, Some(content)));
+        }
+    }
+    changes.extend(found.into_keys().map(|(kind, id)| (kind, id, None)));
+    changes
 }
 
 impl Kind {
@@ -288,6 +333,33 @@ mod tests {
         assert!(found == expected, "{:?}", found.iter().map(|e| (e.0, &e.1, e.2.len())).collect::<Vec<_>>());
         store.write(&[(Kind::Table, "a".into(), None), (Kind::Tablet, "a".into(), None)]).unwrap();
         store.write(&[(Kind::Table, "never there".into(), None)]).unwrap();
+    }
+
+    #[test]
+    fn a_store_opened_anew_after_a_fault_is_what_it_was_before_the_change_that_was_refused() {
+        let mut taken_back = 0;
+        for at in 0.. {
+            let memory = Memory::new();
+            let faulty = Faulty::new(memory.clone(), at, Fault::Error);
+            let (mut store, _) = open_by(&faulty, &Arc::default());
+            let (safe, unsure) = live(&mut store);
+            if faulty.operations() <= at {
+                assert!(at > 40 && unsure.is_none());
+                break;
+            }
+            // A flush may have failed, and no change.
+            if unsure.is_none() {
+                continue;
+            }
+            taken_back += usize::from(open(&memory.after_kill()).1 != safe);
+            store.reopen().unwrap();
+            assert!(open(&memory.after_power_cut(|_| 0)).1 == safe, "a fault at {at}");
+            let more = (Kind::Table, "more".to_owned(), vec![1; 70_000]);
+            store.write(&[(more.0, more.1.clone(), Some(more.2.clone()))]).unwrap();
+            let (_, found) = open(&memory.after_power_cut(|_| 0));
+            assert!(found.contains(&more) && found.len() == safe.len() + 1);
+        }
+        assert!(taken_back > 0, "no change was in the log that was refused");
     }
 
     /// Entries come, grow, shrink and go, with flushes and compactions between; until a write fails. What is there then,
