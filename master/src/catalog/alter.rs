@@ -5,7 +5,7 @@ use std::time::Instant;
 use proto::kudu::SchemaPb;
 use proto::kudu::tserver::AlterSchemaRequestPb;
 
-use super::tables::Table;
+use super::tables::{NewTablet, Table};
 use super::{Action, Catalog, Next, copied, entries, starts};
 use crate::ddl::alter::Altered;
 use crate::fault::Fault;
@@ -56,6 +56,33 @@ impl Catalog {
         tablets.iter().for_each(|tablet| self.tell_changes(tablet));
         self.end_alteration(id);
         Ok(())
+    }
+
+    /// Gives a tablet up with its rows, for an empty one of the same partition; the id of that.
+    pub(crate) fn replace_tablet(&mut self, id: &str, now: Instant) -> Result<String, Fault> {
+        let unknown = || Fault::UnknownTablet(id.to_owned());
+        let old = self.tablets.get(id).cloned().ok_or_else(unknown)?;
+        let table = self.tables.get(&old.table_id).cloned().ok_or_else(unknown)?;
+        let live: Vec<String> = self.servers.live(now).map(|server| server.uuid.clone()).collect();
+        let replicas = usize::try_from(table.about.replicas).unwrap_or(0);
+        if replicas > live.len() {
+            let asked = table.about.replicas;
+            return Err(Fault::NotEnoughServers { verb: "alter", asked, live: live.len() });
+        }
+        let empty = NewTablet { partition: old.partition, dimension_label: old.dimension_label };
+        let new = self.place(&table.id, vec![empty], live, replicas, now);
+        let mut changed = table;
+        changed.tablets.retain(|(_, tablet)| tablet != id);
+        changed.tablets.extend(starts(&new));
+        changed.tablets.sort();
+        let replacement = new.iter().map(|tablet| tablet.id.clone()).next().unwrap_or_default();
+        let mut changes = vec![entries::table(&changed), entries::deleted(id, old.config.servers())];
+        changes.extend(new.iter().map(entries::tablet));
+        self.store.write(&changes)?;
+        self.tables.replace(changed);
+        self.make(new);
+        self.drop_tablets([id.to_owned()]);
+        Ok(replacement)
     }
 
     /// The request that tells `tablet` how its table has changed; `None` if it knows.

@@ -122,6 +122,7 @@ pub(crate) fn master_service(context: &Arc<Context>) -> Service {
         .method::<m::GetTableStatistics>(handler!(tables::statistics))
         .method::<m::ChangeTServerState>(handler!(operators::change_state))
         .method::<m::UnregisterTServer>(handler!(operators::unregister))
+        .method::<m::ReplaceTablet>(handler!(operators::replace_tablet))
         .cheap::<m::RefreshAuthzCache>(handler!(operators::refresh_authz_cache))
         .cheap::<m::AddMaster>(handler!(operators::add_master))
         .cheap::<m::RemoveMaster>(handler!(operators::remove_master))

@@ -8,7 +8,7 @@ use proto::kudu::master::change_t_server_state_request_pb::HandleMissingTs;
 use proto::kudu::master::t_server_state_change_pb::StateChange;
 use proto::kudu::master::{
     AddMasterResponsePb, ChangeTServerStateRequestPb, ChangeTServerStateResponsePb,
-    RefreshAuthzCacheResponsePb, RemoveMasterRequestPb, UnregisterTServerResponsePb,
+    RefreshAuthzCacheResponsePb, RemoveMasterRequestPb, ReplaceTabletResponsePb, UnregisterTServerResponsePb,
 };
 use proto::methods::master_service as m;
 use rpc_server::Call;
@@ -51,6 +51,19 @@ pub(super) fn unregister(context: &Arc<Context>, call: Call<m::UnregisterTServer
     let done =
         done.or_else(|fault| if matches!(fault, Fault::UnknownServer(_)) { Ok(()) } else { Err(fault) });
     call.respond(&UnregisterTServerResponsePb { error: done.err().map(Into::into) });
+}
+
+pub(super) fn replace_tablet(context: &Arc<Context>, call: Call<m::ReplaceTablet>) {
+    let id = String::from_utf8_lossy(call.request().tablet_id()).into_owned();
+    let replaced = context.catalog.lock().replace_tablet(&id, now());
+    context.driver.wake();
+    call.respond(&match replaced {
+        Ok(new) => {
+            tracing::warn!(tablet = id, replacement = new, "a tablet was given up for an empty one");
+            ReplaceTabletResponsePb { error: None, replacement_tablet_id: Some(new.into()) }
+        }
+        Err(fault) => ReplaceTabletResponsePb { error: Some(fault.into()), ..Default::default() },
+    });
 }
 
 /// There are no rules that another system keeps, and so nothing that is kept of them.

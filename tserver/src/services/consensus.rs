@@ -3,18 +3,21 @@
 use proto::kudu::app_status_pb::ErrorCode;
 use proto::kudu::consensus::get_consensus_state_response_pb::TabletConsensusInfoPb;
 use proto::kudu::consensus::{
-    GetConsensusStateRequestPb, GetConsensusStateResponsePb, GetNodeInstanceResponsePb, HealthReportPb,
-    IncludeHealthReport, StartTabletCopyRequestPb, StartTabletCopyResponsePb, UnsafeChangeConfigRequestPb,
+    ChangeConfigResponsePb, GetConsensusStateRequestPb, GetConsensusStateResponsePb,
+    GetNodeInstanceResponsePb, HealthReportPb, IncludeHealthReport, LeaderStepDownResponsePb,
+    StartTabletCopyRequestPb, StartTabletCopyResponsePb, UnsafeChangeConfigRequestPb,
     UnsafeChangeConfigResponsePb, health_report_pb,
 };
 use proto::kudu::tserver::TabletServerErrorPb;
 use proto::kudu::tserver::tablet_server_error_pb::Code;
 use proto::methods::consensus_service::{
-    GetConsensusState, GetNodeInstance, SERVICE, StartTabletCopy, UnsafeChangeConfig,
+    BulkChangeConfig, ChangeConfig, GetConsensusState, GetNodeInstance, LeaderStepDown, SERVICE,
+    StartTabletCopy, UnsafeChangeConfig,
 };
 use rpc_server::Service;
 use server_base::consensus::{replica_management, wrong_destination};
 
+use super::members;
 use crate::fault::Fault;
 use crate::node::{Node, SharedNode};
 use crate::tablets::TERM;
@@ -23,6 +26,8 @@ use crate::tablets::TERM;
 pub(crate) fn service(node: &SharedNode, queue_length: usize) -> Service {
     let (states, instance) = (SharedNode::clone(node), SharedNode::clone(node));
     let (changes, copies) = (SharedNode::clone(node), SharedNode::clone(node));
+    let (step_downs, members_one, members_many) =
+        (SharedNode::clone(node), SharedNode::clone(node), SharedNode::clone(node));
     Service::builder(SERVICE)
         .threads(1)
         .queue_length(queue_length)
@@ -37,6 +42,18 @@ pub(crate) fn service(node: &SharedNode, queue_length: usize) -> Service {
         .method::<StartTabletCopy>(move |call| {
             let error = Some(refuse_copy(&copies, call.request()));
             call.respond(&StartTabletCopyResponsePb { error });
+        })
+        .method::<LeaderStepDown>(move |call| {
+            let error = members::step_down(&step_downs, call.request()).err();
+            call.respond(&LeaderStepDownResponsePb { error });
+        })
+        .method::<ChangeConfig>(move |call| {
+            let error = members::change(&members_one, call.request()).err();
+            call.respond(&ChangeConfigResponsePb { error, ..Default::default() });
+        })
+        .method::<BulkChangeConfig>(move |call| {
+            let error = members::change_many(&members_many, call.request()).err();
+            call.respond(&ChangeConfigResponsePb { error, ..Default::default() });
         })
         .cheap::<GetNodeInstance>(move |call| {
             call.respond(&GetNodeInstanceResponsePb { node_instance: instance.identity.node_instance() });

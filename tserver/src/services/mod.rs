@@ -4,4 +4,5 @@ pub(crate) mod admin;
 pub(crate) mod consensus;
 mod key_ranges;
 pub(crate) mod local_scan;
+mod members;
 pub(crate) mod tablet;

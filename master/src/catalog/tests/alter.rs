@@ -227,3 +227,31 @@ fn a_recall_under_a_name_that_is_taken_leaves_the_table_deleted() {
     catalog.recall_table(&id, None, 105).unwrap();
     assert_eq!(catalog.tables().id_of("t"), Some(&id[..]));
 }
+
+#[test]
+fn a_tablet_is_replaced_by_an_empty_one_of_its_partition_also_over_a_restart() {
+    let (memory, now) = (Memory::new(), Instant::now());
+    let mut catalog = restored(memory.clone(), now);
+    register(&mut catalog, "ts0", 1, now).unwrap();
+    let id = made(&mut catalog, "t", 3, now);
+    let before: Vec<_> = catalog.tables().get(&id).unwrap().tablets.clone();
+    let (start, old) = before[1].clone();
+    let new = catalog.replace_tablet(&old, now).unwrap();
+    let after: Vec<_> = catalog.tables().get(&id).unwrap().tablets.clone();
+    assert_eq!(after, [before[0].clone(), (start, new.clone()), before[2].clone()]);
+    assert!(catalog.tablet(&old).is_none() && !catalog.tablet(&new).unwrap().running);
+    let sent = actions(&mut catalog);
+    assert!(
+        sent.iter().any(|action| matches!(action, Action::Create { tablet, .. } if *tablet == new)),
+        "{sent:?}"
+    );
+    assert!(
+        sent.iter().any(|action| matches!(action, Action::Delete { tablet, .. } if *tablet == old)),
+        "{sent:?}"
+    );
+    let again = catalog.replace_tablet(&old, now).unwrap_err();
+    assert_eq!(again.to_string(), format!("Unknown tablet {old}"));
+    drop(catalog);
+    let catalog = restored(memory, now);
+    assert_eq!(catalog.tables().get(&id).unwrap().tablets, after);
+}
