@@ -2,18 +2,25 @@
 
 mod common;
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use client::schema::{Column, DataType, Schema, Timestamp, Value};
 use client::{
     Client, FlushMode, ReadMode, ReplicaSelection, ScanBuilder, ScanToken, ScanTokenError, TokenBuilder,
     column,
 };
-use common::{TestTable, connect, fill, small_table, unique_name};
+use common::{TestTable, connect, fill, small_schema, small_table, unique_name};
+use mini_cluster::MiniCluster;
 use prost::Message;
 use proto::kudu::client::ScanTokenPb;
 
 /// Sends tokens as bytes to another client and reads there the first column of all rows, sorted.
 async fn read(tokens: Vec<ScanToken>) -> Vec<i64> {
-    let other = connect().await;
+    read_by(&connect().await, tokens).await
+}
+
+async fn read_by(other: &Client, tokens: Vec<ScanToken>) -> Vec<i64> {
     let mut ids = Vec::new();
     for token in tokens {
         let token = ScanToken::from_bytes(&token.to_bytes()).unwrap();
@@ -84,6 +91,44 @@ async fn tokens_together_give_each_row_of_the_scan_once() {
         }
     }
     test.delete().await;
+}
+
+/// How many flushed rowsets are below a folder.
+fn rowsets(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.file_name() == "data.arrow" { 1 } else { rowsets(&entry.path()) }).sum()
+}
+
+#[tokio::test]
+async fn tokens_of_rows_in_files_are_of_about_the_size_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = MiniCluster::builder()
+        .data_dir(folder.path())
+        .tserver_flag("--flush_threshold_secs=0")
+        .tserver_flag("--maintenance_manager_polling_interval_ms=5");
+    let cluster = cluster.start().await.unwrap();
+    let client = Client::connect(cluster.master_address()).await.unwrap();
+    let table = client.create_table("flushed", small_schema()).hash_partition(&["id"], 2).replicas(1);
+    let table = table.create().await.unwrap();
+    fill(&client.session().mode(FlushMode::Manual).build(), &table, 20_000).await;
+    let started = Instant::now();
+    while rowsets(folder.path()) < 2 {
+        assert!(started.elapsed() < Duration::from_secs(30), "nothing is flushed");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // A row takes 16 bytes, and what its text has.
+    let (whole, bytes) = (table.scan().tokens(), 50_000);
+    assert_eq!(whole.build().await.unwrap().len(), 2);
+    let tokens = table.scan().tokens().split_bytes(bytes).build().await.unwrap();
+    assert!((6..20).contains(&tokens.len()), "{} tokens", tokens.len());
+    let mut all = Vec::new();
+    for token in tokens {
+        let some = read_by(&client, vec![token]).await;
+        assert!((500..5000).contains(&some.len()), "{} rows", some.len());
+        all.extend(some);
+    }
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..20_000), "each row once");
 }
 
 #[tokio::test]
