@@ -340,7 +340,7 @@ final class Scans {
         client.newScanTokenBuilder(table).readMode(ReadMode.READ_AT_SNAPSHOT).snapshotTimestampRaw(before));
     opened("with little in them",
         client.newScanTokenBuilder(table).includeTableMetadata(false).includeTabletMetadata(false));
-    opened("with a limit each", client.newScanTokenBuilder(table).limit(1));
+    count("with a limit each", client.newScanTokenBuilder(table).limit(1).build());
     told.attempt("with a condition more", () -> {
       List<String> rows = new ArrayList<>();
       for (KuduScanToken token : client.newScanTokenBuilder(table).build()) {

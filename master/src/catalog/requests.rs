@@ -16,7 +16,7 @@ impl Catalog {
     pub(crate) fn create_request(&self, server: &str, tablet: &str) -> Option<CreateTabletRequestPb> {
         let tablet = self.tablets.get(tablet).filter(|tablet| tablet.config.has(server))?;
         let table = self.tables.get(&tablet.table_id)?;
-        let peers = tablet.config.voters.iter().map(|uuid| self.peer(uuid)).collect();
+        let peers: Vec<_> = tablet.config.voters.iter().map(|uuid| self.peer(uuid)).collect();
         Some(CreateTabletRequestPb {
             dest_uuid: Some(copied(server)),
             table_type: Some(TableTypePb::DefaultTable as i32),
@@ -28,7 +28,8 @@ impl Catalog {
             partition_schema: Some(table.about.partition_schema(&table.about.schema)),
             config: RaftConfigPb {
                 opid_index: Some(tablet.config.index),
-                obsolete_local: Some(false),
+                // As real masters say of the only replica; tools show it.
+                obsolete_local: Some(peers.len() == 1),
                 peers,
                 ..Default::default()
             },

@@ -25,6 +25,8 @@ pub(crate) struct Target {
     started: Option<MiniCluster>,
 }
 
+const NOT_STARTED: &str = "the cluster was not started here";
+
 /// One tablet server as the master lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TabletServer {
@@ -62,6 +64,20 @@ impl Target {
         let mut target = Target::running(kit, &cluster.master_address())?;
         target.started = Some(cluster);
         Ok(target)
+    }
+
+    /// Stops a tablet server while all of them are up; the number to start it again by.
+    pub(super) fn stop_tserver(&mut self, uuid: &str) -> Result<usize> {
+        let cluster = self.started.as_mut().context(NOT_STARTED)?;
+        let number = cluster.tservers().iter().position(|tserver| tserver.uuid == uuid);
+        let number = number.with_context(|| format!("no tablet server {uuid}"))?;
+        cluster.stop_tserver(number)?;
+        Ok(number)
+    }
+
+    /// Starts a tablet server that was stopped, at its address.
+    pub(super) fn start_tserver(&mut self, number: usize) -> Result<()> {
+        Ok(self.started.as_mut().context(NOT_STARTED)?.start_tserver(number)?)
     }
 
     /// Stops what was started; an unclean end is an error.

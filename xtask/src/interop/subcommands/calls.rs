@@ -206,7 +206,6 @@ pub(super) const CALLS: &[Call] = &[
     figures("table scan", &["{m}", "again", "--columns=id"]),
     exact("table delete", &["{m}", "again"]),
     exact("table delete", &["{m}", "again"]),
-    exact("table recall", &["{m}", "{id:again}"]),
     // Tablet servers.
     exact("tserver list", &["{m}"]),
     exact("tserver list", &["{m}", "--columns=uuid,rpc-addresses,state,location", "--format=json"]),
@@ -269,6 +268,33 @@ pub(super) const CALLS: &[Call] = &[
             "--fs_data_dirs_reserved_bytes=0",
         ],
     ),
+    // Tablets.
+    figures("tablet info", &["{m}", "{tablet}"]),
+    exact("tablet info", &["{m}", "00000000000000000000000000000000"]),
+    exact("tablet leader_step_down", &["{m}", "{tablet}", "--new_leader_uuid={home_uuid}"]),
+    exact(
+        "tablet leader_step_down",
+        &["{m}", "{tablet}", "--new_leader_uuid=00000000000000000000000000000000"],
+    ),
+    exact("tablet leader_step_down", &["{m}", "00000000000000000000000000000000"]),
+    exact("tablet change_config change_replica_type", &["{m}", "{tablet}", "{home_uuid}", "VOTER"]),
+    exact("tablet change_config change_replica_type", &["{m}", "{tablet}", "{home_uuid}", "NON_VOTER"]),
+    exact(
+        "tablet change_config change_replica_type",
+        &["{m}", "{tablet}", "00000000000000000000000000000000", "VOTER"],
+    ),
+    exact("tablet change_config remove_replica", &["{m}", "{tablet}", "{home_uuid}"]),
+    exact("tablet change_config remove_replica", &["{m}", "{tablet}", "00000000000000000000000000000000"]),
+    exact("tablet change_config add_replica", &["{m}", "{tablet}", "{home_uuid}", "VOTER"]),
+    exact(
+        "tablet change_config add_replica",
+        &["{m}", "{tablet}", "00000000000000000000000000000000", "VOTER"],
+    ),
+    exact("tablet change_config move_replica", &["{m}", "{tablet}", "{home_uuid}", "{home_uuid}"]),
+    exact(
+        "tablet change_config move_replica",
+        &["{m}", "{tablet}", "{home_uuid}", "00000000000000000000000000000000"],
+    ),
     // Replicas.
     figures("remote_replica list", &["{home}"]),
     figures("remote_replica list", &["{home}", "--include_schema=false", "--table_name=notes"]),
@@ -316,8 +342,25 @@ pub(super) const CALLS: &[Call] = &[
     figures("cluster ksck", &["{m}", "--sections=TABLE_SUMMARIES", "--ksck_format=plain_full"]),
     figures("cluster rebalance", &["{m}", "--report_only"]),
     figures("cluster rebalance", &["{m}", "--move_single_replicas=disabled"]),
-    // What ends a table last.
+];
+
+/// With the server of a tablet of `shop` stopped: what is sick has its name.
+pub(super) const SICK: &[Call] = &[
+    figures("cluster ksck", &["{m}"]),
+    figures("cluster ksck", &["{m}", "--tables=shop", "--sections=TABLE_SUMMARIES,TSERVER_SUMMARIES"]),
+    exact("tserver status", &["{home}"]),
+    exact("remote_replica check", &["{home}"]),
+    exact("tablet leader_step_down", &["{m}", "{tablet}"]),
+];
+
+/// With all servers up again: what ends tablets and tables.
+pub(super) const LAST: &[Call] = &[
+    figures("cluster ksck", &["{m}"]),
+    exact("tablet leader_step_down", &["{m}", "{tablet}", "--abrupt"]),
     exact("remote_replica delete", &["{home}", "{tablet}", "no longer wanted"]),
+    exact("tablet unsafe_replace_tablet", &["{m}", "00000000000000000000000000000000"]),
+    exact("tablet unsafe_replace_tablet", &["{m}", "{tablet}"]),
+    figures("table scan", &["{m}", "shop", "--row_count_only"]),
     exact("table delete", &["{m}", "notes"]),
     exact("table delete", &["{m}", "shop"]),
     exact("table list", &["{m}"]),

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::interop::suite::Suite;
 
 /// The groups whose subcommands talk to clusters.
-const GROUPS: [&str; 5] = ["table", "tserver", "master", "cluster", "remote_replica"];
+const GROUPS: [&str; 6] = ["table", "tablet", "tserver", "master", "cluster", "remote_replica"];
 
 /// All subcommands of the groups with what the help says of each, as `table set_limit disk_size`.
 pub(super) fn subcommands(suite: &Suite<'_>) -> Result<Vec<(String, String)>> {

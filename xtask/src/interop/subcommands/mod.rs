@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use self::calls::{CALLS, Call};
+use self::calls::{CALLS, Call, LAST, SICK};
 use self::page::Row;
 use self::shape::{Look, Outcome, compare};
 use super::Kit;
@@ -28,20 +28,23 @@ pub(super) fn run(kit: &Kit, write: bool) -> Result<()> {
     let suite = Suite::new(kit);
     let commands = help::subcommands(&suite)?;
     let mut sides = [Side::start(kit, Servers::Ours)?, Side::start(kit, Servers::Real)?];
-    let bar = xtask::report::progress(CALLS.len() as u64, "calls");
+    let bar = xtask::report::progress((CALLS.len() + SICK.len() + LAST.len()) as u64, "calls");
     let mut outcomes: Vec<(&str, Outcome)> = Vec::new();
-    for call in CALLS {
-        let [ours, real] = &mut sides;
-        let (ours, real) = (ours.call(&suite, call)?, real.call(&suite, call)?);
-        let outcome = compare(call.look, &ours, &real);
-        bar.inc(1);
-        match &outcome {
-            Outcome::Differs(how) => {
-                bar.suspend(|| println!("kudu {} {}: {how}", call.command, call.arguments.join(" ")))
+    for (health, calls) in [(Health::Green, CALLS), (Health::Sick, SICK), (Health::Green, LAST)] {
+        sides.iter_mut().try_for_each(|side| side.turn(&suite, health))?;
+        for call in calls {
+            let [ours, real] = &mut sides;
+            let (ours, real) = (ours.call(&suite, call)?, real.call(&suite, call)?);
+            let outcome = compare(call.look, &ours, &real);
+            bar.inc(1);
+            match &outcome {
+                Outcome::Differs(how) => {
+                    bar.suspend(|| println!("kudu {} {}: {how}", call.command, call.arguments.join(" ")))
+                }
+                Outcome::Works | Outcome::Refused => {}
             }
-            Outcome::Works | Outcome::Refused => {}
+            outcomes.push((call.command, outcome));
         }
-        outcomes.push((call.command, outcome));
     }
     bar.finish_and_clear();
     for side in sides {
@@ -85,6 +88,15 @@ fn row(command: String, about: String, outcomes: &[(&str, Outcome)]) -> Result<R
     Ok(Row { command, about, calls: own.len(), outcome: (*outcome).clone() })
 }
 
+/// How a cluster is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    /// All servers are up, and `ksck` finds nothing to complain of.
+    Green,
+    /// The server of a tablet of `shop` is stopped.
+    Sick,
+}
+
 /// One of the two clusters and what is known of it.
 struct Side {
     target: Target,
@@ -93,6 +105,8 @@ struct Side {
     new_uuid: String,
     /// Ids of tables by the name that they had when they were last seen.
     ids: Vec<(String, String)>,
+    /// The number of the server that is stopped.
+    away: Option<usize>,
 }
 
 impl Side {
@@ -101,7 +115,29 @@ impl Side {
         let data = folder.path().join("cluster");
         // On disk, as real servers always are.
         let target = Target::start_with(kit, servers, 3, |builder| builder.data_dir(data))?;
-        Ok(Side { target, folder, new_uuid: String::new(), ids: Vec::new() })
+        Ok(Side { target, folder, new_uuid: String::new(), ids: Vec::new(), away: None })
+    }
+
+    /// Stops a server or starts it again; returns when that is to be seen.
+    fn turn(&mut self, suite: &Suite<'_>, health: Health) -> Result<()> {
+        if health == Health::Sick {
+            let (_, uuid) = self.tablet(suite)?;
+            self.away = Some(self.target.stop_tserver(&uuid)?);
+            return Ok(());
+        }
+        let Some(number) = self.away.take() else { return Ok(()) };
+        self.target.start_tserver(number)?;
+        let end = Instant::now() + START;
+        loop {
+            let ksck = suite.kudu(&["cluster", "ksck", &self.target.master])?;
+            match ksck.code {
+                Some(0) => return Ok(()),
+                _ if Instant::now() > end => {
+                    bail!("a server that was started again is not green: {}", ksck.out)
+                }
+                _ => std::thread::sleep(Duration::from_millis(500)),
+            }
+        }
     }
 
     fn call(&mut self, suite: &Suite<'_>, call: &Call) -> Result<Run> {

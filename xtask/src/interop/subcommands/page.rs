@@ -63,7 +63,7 @@ pub(super) fn recorded(page: &str) -> Vec<&str> {
 pub(super) fn page(rows: &[Row], date: &str) -> String {
     let mut text = format!(
         "# Compatibility with the real command line\n\n\
-         Every subcommand that `kudu` 1.18.1 lists for tables, tablet servers, masters, clusters and remote replicas, run on a Nyala\n\
+         Every subcommand that `kudu` 1.18.1 lists for tables, tablets, tablet servers, masters, clusters and remote replicas, run on a Nyala\n\
          cluster and on a real one (1 master, 3 tablet servers, tables of one replica each), exit codes and the shape of the output\n\
          compared: ids, addresses, column widths and figures of the moment aside. *Refused as by Kudu*: every call was refused by both, in the\n\
          same words. Written by `cargo xtask interop subcommands --write` on {date}.\n\n{}.\n",
