@@ -23,6 +23,7 @@ pub mod response_header;
 pub mod result_blocks;
 pub mod row_operations;
 mod rowset_sums;
+pub mod scan_token;
 pub mod sealed_file;
 pub mod seeds;
 pub mod sidecars;
@@ -55,4 +56,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "sealed_file", run: sealed_file::run },
     Target { name: "tablet_files", run: tablet_files::run },
     Target { name: "tablet_description", run: tablet_description::run },
+    Target { name: "scan_token", run: scan_token::run },
 ];

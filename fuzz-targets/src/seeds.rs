@@ -102,6 +102,9 @@ pub fn all(captures: &[Capture]) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
     for seed in crate::tablet_files::seeds() {
         add("tablet_files", seed);
     }
+    for seed in crate::scan_token::seeds() {
+        add("scan_token", seed);
+    }
     add("tablet_description", description());
     add("sealed_file", b"NYALAFUZ\x02\0\0\0\0\0\0\0content".to_vec());
     seeds
