@@ -32,9 +32,9 @@ pub(crate) enum Cluster {
     },
     /// Stop a cluster that `cluster start` runs elsewhere, and wait until it has ended.
     Stop {
-        /// The master of the cluster: host:port.
-        #[arg(long, short, env = "NYALA_MASTER", default_value = "127.0.0.1:7051")]
-        master: String,
+        /// The master of the cluster: host:port. Not needed if only one cluster runs.
+        #[arg(long, short, env = "NYALA_MASTER")]
+        master: Option<String>,
         /// Stop the cluster that keeps everything in this folder, whatever its master's port.
         #[arg(long, conflicts_with = "master")]
         data_dir: Option<PathBuf>,
@@ -57,7 +57,7 @@ impl Cluster {
         match self {
             Cluster::Start { tservers, port, data_dir, json } => start(tservers, port, data_dir, json),
             Cluster::Stop { master, data_dir, timeout, json } => {
-                stop(&master, data_dir.as_deref(), Duration::from_secs(timeout), json)
+                stop(master.as_deref(), data_dir.as_deref(), Duration::from_secs(timeout), json)
             }
             Cluster::Status { target } => runtime.block_on(status(&target)),
         }
@@ -111,19 +111,26 @@ fn start(tservers: usize, port: u16, data_dir: Option<PathBuf>, as_json: bool) -
     Ok(())
 }
 
-fn stop(master: &str, data_dir: Option<&Path>, patience: Duration, as_json: bool) -> Result<()> {
+fn stop(master: Option<&str>, data_dir: Option<&Path>, patience: Duration, as_json: bool) -> Result<()> {
     let data_dir = data_dir.map(std::path::absolute).transpose()?;
     let mut clusters = run_file::running()?;
-    let wanted = clusters.iter().position(|cluster| match &data_dir {
-        Some(folder) => cluster.data_dir.as_ref() == Some(folder),
-        None => cluster.master == master,
-    });
+    let wanted = match (&data_dir, master) {
+        (Some(folder), _) => clusters.iter().position(|cluster| cluster.data_dir.as_ref() == Some(folder)),
+        (None, Some(master)) => clusters.iter().position(|cluster| cluster.master == master),
+        (None, None) => (clusters.len() == 1).then_some(0),
+    };
     let Some(wanted) = wanted else {
-        let place = data_dir.map_or(master.to_owned(), |folder| folder.display().to_string());
         let others: Vec<&str> = clusters.iter().map(|cluster| cluster.master.as_str()).collect();
-        match others.as_slice() {
-            [] => bail!("no cluster runs at {place} that `nyala cluster start` has started"),
-            others => bail!("no cluster runs at {place}; there is one at {}", others.join(" and ")),
+        let place = data_dir.map(|folder| folder.display().to_string()).or(master.map(str::to_owned));
+        match (place, others.as_slice()) {
+            (Some(place), []) => bail!("no cluster runs at {place} that `nyala cluster start` has started"),
+            (Some(place), others) => {
+                bail!("no cluster runs at {place}; there is one at {}", others.join(" and "))
+            }
+            (None, []) => bail!("no cluster runs that `nyala cluster start` has started"),
+            (None, others) => {
+                bail!("{} clusters run; say which to stop: --master {}", others.len(), others.join(" or "))
+            }
         }
     };
     let cluster = clusters.swap_remove(wanted);

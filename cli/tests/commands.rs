@@ -325,7 +325,7 @@ fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
     let data = folder.path().join("data");
     let program = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nyala"));
-        command.args(arguments).env("XDG_RUNTIME_DIR", &notes);
+        command.args(arguments).env("XDG_RUNTIME_DIR", &notes).env_remove("NYALA_MASTER");
         command
     };
     let nyala = |arguments: &[&str]| {
@@ -335,8 +335,8 @@ fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
     };
     let (code, _, error) = nyala(&["cluster", "stop"]);
     assert_eq!(code, 1);
-    assert!(error.starts_with("nyala: no cluster runs at 127.0.0.1:7051"), "{error}");
-    for turn in 0..3 {
+    assert!(error.starts_with("nyala: no cluster runs that `nyala cluster start` has started"), "{error}");
+    for turn in 0..4 {
         let mut child =
             program(&["cluster", "start", "--port", "0", "--tservers", "1", "--json", "--data-dir"])
                 .arg(&data)
@@ -361,6 +361,8 @@ fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
                 (0, pid, String::new())
             }
             1 => nyala(&["cluster", "stop", "--master", master]),
+            // The only one there is.
+            2 => nyala(&["cluster", "stop"]),
             _ => nyala(&["cluster", "stop", "--json", "--data-dir", data.to_str().unwrap()]),
         };
         assert_eq!((code, error.as_str()), (0, ""));
@@ -370,4 +372,36 @@ fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
         assert_eq!(code, 1, "{error}");
         assert_eq!(std::fs::read_dir(notes.join("nyala")).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn of_several_clusters_the_one_to_stop_has_to_be_named() {
+    let notes = tempfile::tempdir().unwrap();
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nyala"));
+        // What somebody has in their environment must not name one.
+        command.args(arguments).env("XDG_RUNTIME_DIR", notes.path()).env_remove("NYALA_MASTER");
+        command
+    };
+    let start = || {
+        let mut child = program(&["cluster", "start", "--port", "0", "--tservers", "1", "--json"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let told: Value = serde_json::from_str(&line).unwrap();
+        (child, told["master"].as_str().unwrap().to_owned())
+    };
+    let mut clusters = [start(), start()];
+    let refused = program(&["cluster", "stop"]).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(error.starts_with("nyala: 2 clusters run; say which to stop: --master "), "{error}");
+    assert!(clusters.iter().all(|(_, master)| error.contains(master.as_str())), "{error}");
+    let named = program(&["cluster", "stop", "--master", &clusters[0].1]).status().unwrap();
+    assert!(named.success() && clusters[0].0.wait().unwrap().success());
+    let the_other = program(&["cluster", "stop"]).status().unwrap();
+    assert!(the_other.success() && clusters[1].0.wait().unwrap().success());
 }
