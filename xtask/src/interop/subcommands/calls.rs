@@ -2,9 +2,9 @@
 
 use super::shape::Look;
 
-/// One call of `kudu`. `{m}` is the master, `{t0}` and `{u0}` address and uuid of the first tablet server, `{tablet}`, `{home}`
-/// and `{home_uuid}` a tablet of the table `shop` and who has it, `{id:NAME}` the id of a table, `{dir}` an empty folder, `{port}` a free port of
-/// 127.0.0.1.
+/// One call of `kudu`. `{m}` is the master, `{t0}` and `{u0}` address and uuid of the first tablet server, `{tablet}` a tablet of
+/// the table `shop`, `{home}` and `{home_uuid}` who has it, `{other}` and `{other_uuid}` who has it not, `{id:NAME}` the id of a table,
+/// `{dir}` an empty folder, `{port}` a free port of 127.0.0.1.
 pub(super) struct Call {
     /// The subcommand, as the help names it.
     pub(super) command: &'static str,
@@ -296,8 +296,12 @@ pub(super) const CALLS: &[Call] = &[
         &["{m}", "{tablet}", "{home_uuid}", "00000000000000000000000000000000"],
     ),
     // Replicas.
-    figures("remote_replica list", &["{home}"]),
-    figures("remote_replica list", &["{home}", "--include_schema=false", "--table_name=notes"]),
+    // Of one tablet: how many a server has, is the master's choice.
+    figures("remote_replica list", &["{home}", "--tablets={tablet}"]),
+    figures(
+        "remote_replica list",
+        &["{home}", "--tablets={tablet}", "--include_schema=false", "--table_name=shop"],
+    ),
     exact("remote_replica check", &["{home}"]),
     figures("remote_replica dump", &["{home}", "{tablet}"]),
     exact("remote_replica dump", &["{home}", "00000000000000000000000000000000"]),
@@ -361,6 +365,9 @@ pub(super) const LAST: &[Call] = &[
     exact("tablet unsafe_replace_tablet", &["{m}", "00000000000000000000000000000000"]),
     exact("tablet unsafe_replace_tablet", &["{m}", "{tablet}"]),
     figures("table scan", &["{m}", "shop", "--row_count_only"]),
+    // More than one replica, for a while or for good.
+    figures("tablet change_config move_replica", &["{m}", "{tablet}", "{home_uuid}", "{other_uuid}"]),
+    exact("tablet change_config add_replica", &["{m}", "{tablet}", "{other_uuid}", "NON_VOTER"]),
     exact("table delete", &["{m}", "notes"]),
     exact("table delete", &["{m}", "shop"]),
     exact("table list", &["{m}"]),

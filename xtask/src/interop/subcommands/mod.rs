@@ -189,17 +189,18 @@ impl Side {
         for (id, name) in &self.ids {
             text = text.replace(&format!("{{id:{name}}}"), id);
         }
-        if ["{tablet}", "{home}", "{home_uuid}", "{other}"].iter().any(|name| text.contains(name)) {
+        if ["{tablet}", "{home}", "{home_uuid}", "{other}", "{other_uuid}"]
+            .iter()
+            .any(|name| text.contains(name))
+        {
             let (tablet, uuid) = self.tablet(suite)?;
-            let address = |is_home: bool| {
+            let server = |is_home: bool| {
                 let mut servers = self.target.tservers.iter();
-                servers
-                    .find(|t| (t.uuid == uuid) == is_home)
-                    .map(|t| t.address.clone())
-                    .context("a tablet server")
+                servers.find(|t| (t.uuid == uuid) == is_home).context("a tablet server")
             };
             text = text.replace("{tablet}", &tablet).replace("{home_uuid}", &uuid);
-            text = text.replace("{home}", &address(true)?).replace("{other}", &address(false)?);
+            text = text.replace("{home}", &server(true)?.address).replace("{other}", &server(false)?.address);
+            text = text.replace("{other_uuid}", &server(false)?.uuid);
         }
         Ok(text)
     }
