@@ -6,6 +6,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::reactor::stream::Watched;
+use crate::reactor::sys::register;
 
 /// A socket that the caller's tokio runtime watches.
 #[derive(Debug)]
@@ -83,11 +84,4 @@ impl Watched for Registered {
             }
         }
     }
-}
-
-#[allow(unsafe_code)]
-fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
-    // SAFETY: a `Socket` owns its descriptor and returns the same one for as long as it lives; the `AsyncFd` owns the
-    // `Socket`, and nothing here takes it out again or closes the descriptor.
-    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }

@@ -14,8 +14,18 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 use socket2::{Socket, TcpKeepalive};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::call::Descriptors;
+
+/// Has the runtime that this is called in watch a socket.
+#[allow(unsafe_code)]
+pub(crate) fn register(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
+    // SAFETY: a `Socket` owns its descriptor and returns the same one for as long as it lives; the `AsyncFd` owns the
+    // `Socket`, and nothing here takes it out again or closes the descriptor.
+    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
+}
 
 /// Writes from `slices`, which must not be empty, in one system call.
 pub(crate) fn send(
