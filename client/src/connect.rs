@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 
 use crate::builder::Options;
 use crate::client::{Shared, host_port};
-use crate::error::{AttemptError, MasterCode, MasterError, Refusal};
+use crate::code::{MasterCode, Refusal};
+use crate::error::{AttemptError, MasterError};
 use crate::names::Names;
 use crate::retry::{Backoff, Deadline, is_leader_lost, is_unreachable, may_ask_master_again};
 

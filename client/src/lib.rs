@@ -41,6 +41,7 @@ pub mod blocking;
 mod bloom;
 mod builder;
 mod client;
+mod code;
 mod connect;
 mod create;
 mod error;
@@ -55,17 +56,16 @@ mod retry;
 mod scan;
 mod session;
 mod table;
+mod tablet_server;
 mod token;
 
 pub use alter::TableAlterer;
 pub use bloom::BloomFilterBuilder;
 pub use builder::ClientBuilder;
 pub use client::{Client, TableInfo, TableStatistics, TabletServerInfo};
+pub use code::{MasterCode, Refusal, StatusCode, TabletCode};
 pub use create::TableCreator;
-pub use error::{
-    AlterTableError, AttemptError, ConnectError, CreateTableError, MasterCode, MasterError, OpenTableError,
-    Refusal, StatusCode, TabletCode,
-};
+pub use error::{AlterTableError, AttemptError, ConnectError, CreateTableError, MasterError, OpenTableError};
 pub use filter::{Filter, FilterColumn, column};
 pub use meta_cache::StatsSnapshot;
 pub use net_addr;

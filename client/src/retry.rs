@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use rpc_core::call::CallStage;
 use rpc_core::{CallError, RpcErrorCode};
 
-use crate::error::{AttemptError, StatusCode, TabletCode};
+use crate::code::{StatusCode, TabletCode};
+use crate::error::AttemptError;
 
 /// When an operation must be over, and how long it was given.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +143,7 @@ pub(crate) fn is_unreachable(error: &CallError) -> bool {
 
 /// Whether a failed try at a master may be repeated, at this master or another.
 pub(crate) fn may_ask_master_again(error: &AttemptError) -> bool {
-    use crate::error::MasterCode;
+    use crate::code::MasterCode;
     match error {
         AttemptError::Resolve { .. } | AttemptError::NotLeader { .. } | AttemptError::BadLocations { .. } => {
             true
@@ -164,7 +165,7 @@ pub(crate) fn may_ask_master_again(error: &AttemptError) -> bool {
 
 /// Whether the master that failed like this should no longer be taken for the leader.
 pub(crate) fn is_leader_lost(error: &AttemptError) -> bool {
-    use crate::error::MasterCode;
+    use crate::code::MasterCode;
     match error {
         AttemptError::Master { refusal, .. } => {
             matches!(refusal.code, MasterCode::NOT_THE_LEADER | MasterCode::CATALOG_MANAGER_NOT_INITIALIZED)

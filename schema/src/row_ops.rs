@@ -6,13 +6,17 @@
 
 pub use self::{
     alike::{Alike, AlikeCells, FixedCells, VarlenCells},
-    decoder::{Cursor, Decoder, Op, Ops, RowFault, RowOpError},
+    decoder::Decoder,
     encoder::{EncodeError, Encoder},
+    faults::{RowFault, RowOpError},
+    ops::{Cursor, Op, Ops},
 };
 
 mod alike;
 mod decoder;
 mod encoder;
+mod faults;
+mod ops;
 
 /// What an operation is to do, by its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -19,10 +19,10 @@ use super::local::{self, Answer};
 use super::plan::Plan;
 use super::task::{Progress, Scanner};
 use super::{Layout, ReadMode, ScanError};
-use crate::client::{CallSpec, no_replica};
 use crate::error::{AttemptError, MasterError};
 use crate::locate::Place;
 use crate::retry::{Advice, Backoff, Deadline, advise_scanner};
+use crate::tablet_server::{CallSpec, no_replica};
 
 /// One answer, read.
 pub(super) struct Fetched {

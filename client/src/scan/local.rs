@@ -12,8 +12,9 @@ use schema::ColumnarBlock;
 
 use super::Layout;
 use super::memory::{Generation, SharedMemoryError};
-use crate::client::{CallSpec, Shared};
+use crate::client::Shared;
 use crate::error::AttemptError;
+use crate::tablet_server::CallSpec;
 
 /// An answer, however it came.
 pub(super) struct Answer {

@@ -9,7 +9,8 @@ use schema::PartitionError;
 use schema::row_ops::EncodeError;
 use thiserror::Error;
 
-use crate::error::{AttemptError, MasterError, StatusCode, because};
+use crate::code::StatusCode;
+use crate::error::{AttemptError, MasterError, because};
 use crate::op::Operation;
 
 /// Why one operation was not written.

@@ -11,11 +11,13 @@ use schema::row_ops::Encoder;
 
 use super::errors::WriteError;
 use super::lanes::Turn;
-use crate::client::{CallSpec, Shared, no_replica};
-use crate::error::{AttemptError, MasterError, StatusCode};
+use crate::client::Shared;
+use crate::code::StatusCode;
+use crate::error::{AttemptError, MasterError};
 use crate::locate::Place;
 use crate::retry::{Advice, Backoff, Deadline, advise_writer};
 use crate::table::Table;
+use crate::tablet_server::{CallSpec, no_replica};
 
 /// Rows on their way to a tablet.
 pub(super) struct Group {

@@ -8,12 +8,12 @@ use proto::kudu::KeyRangePb;
 use proto::kudu::tserver::SplitKeyRangeRequestPb;
 use proto::methods::tablet_server_service::SplitKeyRange;
 
-use crate::client::{CallSpec, no_replica};
 use crate::error::AttemptError;
 use crate::locate::Place;
 use crate::retry::{Advice, Backoff, Deadline, advise_scanner};
 use crate::scan::ScanError;
 use crate::scan::plan::Plan;
+use crate::tablet_server::{CallSpec, no_replica};
 
 /// Encoded primary keys `[start, end)` of one tablet, empty where the scan's own bounds hold.
 #[derive(Default)]

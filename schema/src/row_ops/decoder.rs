@@ -12,10 +12,10 @@
 use bytes::Bytes;
 
 use super::OpKind;
-use super::alike::Alike;
+use super::faults::{RowFault, RowOpError};
+use super::ops::{Ops, Starts};
 use crate::{
-    Cell, DataType, Schema,
-    bounds::{self, BoundsError},
+    Cell, DataType, Schema, bounds,
     projection::{self, ProjectionError},
     row_block::resolve,
 };
@@ -44,7 +44,7 @@ pub(super) struct Source {
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// What an insert puts into the column if it is unset.
-    fill: Fill,
+    pub(super) fill: Fill,
     key: bool,
     nullable: bool,
     immutable: bool,
@@ -108,7 +108,7 @@ impl Decoder {
     }
 
     /// Checks all operations of a request. An error means that none of them may be applied; what is wrong with a single
-    /// row only is told by [`Op::fault`].
+    /// row only is told by [`Op::fault`](super::Op::fault).
     pub fn decode<'a>(&'a self, rows: &'a [u8], indirect: &'a [u8]) -> Result<Ops<'a>, RowOpError> {
         u32::try_from(rows.len()).map_err(|_| RowOpError::TooLarge { bytes: rows.len() })?;
         let mut budget = rows.len().saturating_add(indirect.len()).saturating_mul(MOST_SHARING);
@@ -308,249 +308,6 @@ enum Fault {
     NullInNotNull,
     /// To be looked at closely.
     Bounds,
-}
-
-/// The operations of a request, checked as a whole and read one by one.
-#[derive(Clone, Debug)]
-pub struct Ops<'a> {
-    decoder: &'a Decoder,
-    rows: &'a [u8],
-    indirect: &'a [u8],
-    starts: Starts,
-    shared: Option<(&'a Bytes, &'a Bytes)>,
-}
-
-/// Where operations start in the rows.
-#[derive(Clone, Debug)]
-enum Starts {
-    /// All set the same columns, so they are of this length.
-    Every(usize),
-    Each(Vec<u32>),
-}
-
-impl<'a> Ops<'a> {
-    /// Number of operations.
-    pub fn len(&self) -> usize {
-        match &self.starts {
-            Starts::Every(stride) => self.rows.len().checked_div(*stride).unwrap_or(0),
-            Starts::Each(starts) => starts.len(),
-        }
-    }
-
-    /// True for a request without operations, which is legal.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// The operations column by column, if they are all alike.
-    pub fn alike(&self) -> Option<Alike<'a>> {
-        match self.starts {
-            Starts::Every(stride) => self.decoder.alike(self.rows, self.indirect, stride),
-            Starts::Each(_) => None,
-        }
-    }
-
-    /// The operations as they came: rows and indirect data.
-    pub fn raw(&self) -> (&'a [u8], &'a [u8]) {
-        (self.rows, self.indirect)
-    }
-
-    /// As [`raw`](Self::raw): shared if they can be, else copied.
-    pub fn bytes(&self) -> (Bytes, Bytes) {
-        match self.shared {
-            Some((rows, indirect)) => (rows.clone(), indirect.clone()),
-            None => (Bytes::copy_from_slice(self.rows), Bytes::copy_from_slice(self.indirect)),
-        }
-    }
-
-    /// For each column of the client's schema, its index in the table's: with [`raw`](Self::raw), all that is needed to
-    /// decode the operations again.
-    pub fn client_columns(&self) -> impl ExactSizeIterator<Item = usize> + 'a {
-        self.decoder.plan.iter().map(|source| source.target)
-    }
-
-    /// The table's schema, whose columns the cells are in.
-    pub fn schema(&self) -> &'a Schema {
-        &self.decoder.table
-    }
-
-    /// Reads an operation into `cells`, which is used again; `None` behind the last.
-    pub fn read<'s>(&self, index: usize, cells: &'s mut Vec<Cell<'a>>) -> Option<Op<'s>> {
-        let kind = self.sent(index, cells)?;
-        let (fault, ignored_immutable) = self.decoder.finish(kind, cells);
-        Some(Op { kind, cells, fault, ignored_immutable })
-    }
-
-    /// Reads an operation's cells as the client sent them, in the order of the table's columns: without defaults and rules.
-    pub fn sent(&self, index: usize, cells: &mut Vec<Cell<'a>>) -> Option<OpKind> {
-        let start = match &self.starts {
-            Starts::Every(stride) => index.checked_mul(*stride)?,
-            Starts::Each(starts) => *starts.get(index)? as usize,
-        };
-        let rest = self.rows.get(start..).filter(|rest| !rest.is_empty())?;
-        let (kind, _) = self.decoder.read(rest, self.indirect, cells)?;
-        Some(kind)
-    }
-
-    /// Reads the operations in order.
-    pub fn cursor(&self) -> Cursor<'_, 'a> {
-        Cursor { ops: self, next: 0, cells: Vec::new() }
-    }
-
-    /// What an upsert that turns out to be an insert puts into a column that it left unset: a default or NULL.
-    pub fn default_cell(&self, column: usize) -> Cell<'a> {
-        match self.decoder.targets.get(column).map(|target| &target.fill) {
-            Some(Fill::Value(raw)) => Cell::Value(raw),
-            Some(Fill::Null) => Cell::Null,
-            _ => Cell::Unset,
-        }
-    }
-}
-
-/// Reads operations one after the other; all share one buffer of cells.
-#[derive(Debug)]
-pub struct Cursor<'o, 'a> {
-    ops: &'o Ops<'a>,
-    next: usize,
-    cells: Vec<Cell<'a>>,
-}
-
-impl Cursor<'_, '_> {
-    /// The next operation, `None` behind the last.
-    pub fn next_op(&mut self) -> Option<Op<'_>> {
-        let index = self.next;
-        self.next = index.saturating_add(1);
-        self.ops.read(index, &mut self.cells)
-    }
-}
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Op<'a> {
-    /// What to do.
-    pub kind: OpKind,
-    /// The cells in the order of the table's columns. INSERT and INSERT_IGNORE have their defaults filled in; other kinds leave unset what the client did.
-    pub cells: &'a [Cell<'a>],
-    /// Why this operation must not be applied, while others of the request may.
-    pub fault: Option<RowFault>,
-    /// Cells of immutable columns were taken out of an UPDATE_IGNORE; to be counted.
-    pub ignored_immutable: bool,
-}
-
-/// What is wrong with one row: INVALID_ARGUMENT for the row, [`RowFault::Immutable`] is IMMUTABLE.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RowFault {
-    /// A row to be inserted has neither a value nor a default for a NOT NULL column.
-    #[error("No value provided for required column: {column}")]
-    Missing {
-        /// The column with its type.
-        column: String,
-    },
-    /// A key column is unset.
-    #[error("no value provided for key column '{column}'")]
-    MissingKey {
-        /// Name of the column.
-        column: String,
-    },
-    /// NULL for a NOT NULL column.
-    #[error("NULL value not allowed for not-null column '{column}'")]
-    NullInNotNull {
-        /// Name of the column.
-        column: String,
-    },
-    /// A row to be deleted has more than its key.
-    #[error("DELETE should not have a value for column '{column}'")]
-    DeleteWithValue {
-        /// Name of the column.
-        column: String,
-    },
-    /// An update that updates nothing.
-    #[error("No fields updated, key is: {key}")]
-    NoFieldsUpdated {
-        /// The columns of the key, without their values.
-        key: String,
-    },
-    /// An update of a column that may be set by inserts only.
-    #[error("UPDATE not allowed for immutable column: {column}")]
-    Immutable {
-        /// The column with its type.
-        column: String,
-    },
-    /// Whoever inserts has the server number the rows; an upsert names its row.
-    #[error("auto-incrementing column should be set for UPSERT/UPSERT_IGNORE operations: '{column}'")]
-    AutoIncrementing {
-        /// Name of the column.
-        column: String,
-    },
-    /// A value that no cell of its column may have.
-    #[error(transparent)]
-    Bounds(#[from] BoundsError),
-}
-
-/// What fails a whole request (error code MISMATCHED_SCHEMA).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RowOpError {
-    /// CORRUPTION.
-    #[error("row operation {index} is cut off")]
-    Cut {
-        /// Number of the operation, from 0.
-        index: usize,
-    },
-    /// CORRUPTION.
-    #[error("row operation {index}: the cell of column '{column}' leads outside of the indirect data")]
-    Indirect {
-        /// Number of the operation, from 0.
-        index: usize,
-        /// Name of the column.
-        column: String,
-    },
-    /// CORRUPTION.
-    #[error("row operation {index}: too many cells share their indirect data")]
-    Shared {
-        /// Number of the operation, from 0.
-        index: usize,
-    },
-    /// NOT_SUPPORTED.
-    #[error("row operation {index} has unknown type {number}")]
-    UnknownKind {
-        /// Number of the operation, from 0.
-        index: usize,
-        /// Its type on the wire.
-        number: u8,
-    },
-    /// NOT_SUPPORTED.
-    #[error("row operation {index}: {kind:?} has no place in this request")]
-    WrongKind {
-        /// Number of the operation, from 0.
-        index: usize,
-        /// The kind of operation.
-        kind: OpKind,
-    },
-    /// INVALID_ARGUMENT.
-    #[error("{bytes} bytes of row operations, less than 4 GiB are allowed")]
-    TooLarge {
-        /// How many bytes there are.
-        bytes: usize,
-    },
-}
-
-impl RowOpError {
-    /// True if the bytes are damaged (status CORRUPTION).
-    pub const fn is_corruption(&self) -> bool {
-        matches!(self, Self::Cut { .. } | Self::Indirect { .. } | Self::Shared { .. })
-    }
-
-    /// True if the type of an operation is unknown or out of place (status NOT_SUPPORTED).
-    pub const fn is_not_supported(&self) -> bool {
-        matches!(self, Self::UnknownKind { .. } | Self::WrongKind { .. })
-    }
-
-    /// Always false: the same bytes will be as wrong.
-    pub const fn is_retriable(&self) -> bool {
-        false
-    }
 }
 
 /// Cells may share their content, but all together hold at most this many times the bytes of the request.
