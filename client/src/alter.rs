@@ -22,7 +22,7 @@ use crate::table::Table;
 
 /// Changes to a table, in the order in which they are to be made: all of them happen or none. Made by
 /// [`Client::alter_table`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "call alter()"]
 pub struct TableAlterer {
     client: Client,
@@ -35,7 +35,7 @@ pub struct TableAlterer {
 }
 
 /// A step; the bounds of ranges are encoded when the table's columns are known.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Planned {
     Column(Box<Step>),
     AddRange(RangePartition),

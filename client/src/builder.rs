@@ -34,6 +34,12 @@ pub(crate) struct Options {
     pub(crate) propagated_timestamp: Timestamp,
 }
 
+impl std::fmt::Debug for ClientBuilder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ClientBuilder").field("masters", &self.masters).finish_non_exhaustive()
+    }
+}
+
 impl ClientBuilder {
     pub(crate) fn new(masters: String) -> ClientBuilder {
         let options = Options {

@@ -17,7 +17,7 @@ use crate::retry::{Backoff, Deadline};
 use crate::table::Table;
 
 /// The definition of a new table. Made by [`Client::create_table`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "call create()"]
 pub struct TableCreator {
     client: Client,

@@ -11,6 +11,7 @@ pub const BINARIES_VARIABLE: &str = "NYALA_BINARIES";
 
 /// Settings of a [`MiniCluster`]; made by [`MiniCluster::builder`].
 #[derive(Clone, Debug)]
+#[must_use = "call start()"]
 pub struct MiniClusterBuilder {
     pub(crate) tservers: usize,
     pub(crate) port: u16,
@@ -37,7 +38,6 @@ impl Default for MiniClusterBuilder {
 
 impl MiniClusterBuilder {
     /// How many tablet servers; 1 when not said. 0 gives a master alone.
-    #[must_use]
     pub fn tservers(mut self, tservers: usize) -> Self {
         self.tservers = tservers;
         self
@@ -45,7 +45,6 @@ impl MiniClusterBuilder {
 
     /// The master's port on 127.0.0.1; 0, the default, takes a free one. Tablet servers always
     /// take free ports.
-    #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
@@ -53,7 +52,6 @@ impl MiniClusterBuilder {
 
     /// Start the servers as child processes from the executables in `folder`: `nyala-master` and
     /// `nyala-tserver`, or `kudu-master` and `kudu-tserver` of Apache Kudu, whichever are there.
-    #[must_use]
     pub fn binaries(mut self, folder: impl Into<PathBuf>) -> Self {
         self.binaries = Some(folder.into());
         self
@@ -61,7 +59,6 @@ impl MiniClusterBuilder {
 
     /// As [`MiniClusterBuilder::binaries`], with the folder that [`BINARIES_VARIABLE`] names; in process when
     /// it is not set.
-    #[must_use]
     pub fn binaries_from_env(mut self) -> Self {
         self.binaries = std::env::var_os(BINARIES_VARIABLE).map(PathBuf::from);
         self
@@ -69,28 +66,24 @@ impl MiniClusterBuilder {
 
     /// Keep everything in this folder, so that it is there again when servers or a whole cluster
     /// are started on it the next time. Without one, our servers keep everything in memory.
-    #[must_use]
     pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(folder.into());
         self
     }
 
     /// One more flag for the master, as on its command line: `--table_locations_ttl_ms=500`.
-    #[must_use]
     pub fn master_flag(mut self, flag: impl Into<String>) -> Self {
         self.master_flags.push(flag.into());
         self
     }
 
     /// One more flag for every tablet server, as on its command line.
-    #[must_use]
     pub fn tserver_flag(mut self, flag: impl Into<String>) -> Self {
         self.tserver_flags.push(flag.into());
         self
     }
 
     /// How long the whole start may take; 30 s when not said. More than the clock can count = a year.
-    #[must_use]
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.start_timeout = timeout;
         self

@@ -118,7 +118,6 @@ fn place(lasting: Option<&Path>, folder: Option<&TempDir>, name: &str) -> Place 
 
 impl MiniCluster {
     /// A cluster of one master and one tablet server in this process, unless told otherwise.
-    #[must_use]
     pub fn builder() -> MiniClusterBuilder {
         MiniClusterBuilder::default()
     }

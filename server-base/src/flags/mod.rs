@@ -48,6 +48,7 @@ struct Inner {
 }
 
 /// Makes a [`FlagSet`].
+#[must_use = "call build()"]
 pub struct FlagSetBuilder {
     program: String,
     role: Role,
