@@ -1,6 +1,6 @@
 //! The master: catalog, placement and heartbeats behind Kudu's `MasterService`.
 //!
-//! ```no_run
+//! ```
 //! use master::{Master, MasterOptions};
 //! use net_addr::SystemResolver;
 //!
@@ -17,8 +17,7 @@
 //!
 //! With `--fs_wal_dir` tables are there again after a stop or a kill; without it they live until the master stops.
 //!
-//! What it is not: one of several masters (it is always the leader), or able to
-//! replicate tablets: tables have one replica.
+//! What it is not: one of several masters (it is always the leader), or able to replicate tablets: tables have one replica.
 #![forbid(unsafe_code)]
 
 mod catalog;

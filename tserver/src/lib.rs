@@ -1,6 +1,6 @@
 //! A tablet server: tablets behind the services of Kudu's tablet server.
 //!
-//! ```no_run
+//! ```
 //! use net_addr::SystemResolver;
 //! use tserver::{TabletServer, TserverOptions};
 //!
@@ -14,8 +14,7 @@
 //!
 //! With `--fs_wal_dir` tablets are there again after a stop or a kill; without it rows live in memory until the server stops.
 //!
-//! What it is not: replicated (it leads every replica it has).
-//! AlterSchema, transactions, scans of differences and tablet copies are not there yet.
+//! What it is not: replicated (it leads every replica it has). Transactions and tablet copies are not there yet.
 //!
 //! It runs with a real Kudu master of 1.18 as well as with ours.
 #![forbid(unsafe_code)]
