@@ -1,6 +1,6 @@
 //! `cargo xtask cluster`: our servers as child processes, until Ctrl-C.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -57,12 +57,16 @@ impl Cluster {
     }
 }
 
-/// Builds the two servers; the folder they are in.
+/// The folder with the two servers, which are built if this program is a release build; else they were built with it.
 pub(crate) fn build_servers() -> Result<PathBuf> {
-    step::run(&mut step::cargo(&["build", "--release", "--quiet", "-p", "master", "-p", "tserver"]))?;
     let program = std::env::current_exe()?;
-    let target = program.parent().and_then(Path::parent).context("no target folder")?;
-    Ok(target.join("release"))
+    let folder = program.parent().context("no target folder")?;
+    if cfg!(not(debug_assertions)) {
+        // With this program, so that their features are the same and no library is compiled a second time.
+        let packages = ["-p", "xtask", "-p", "master", "-p", "tserver"];
+        step::run(step::cargo(&["build", "--release", "--quiet"]).args(packages))?;
+    }
+    Ok(folder.to_owned())
 }
 
 /// The addresses and sockets of a cluster, and a command to try it by.

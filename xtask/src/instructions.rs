@@ -81,11 +81,6 @@ const SLACK_PERCENT: u64 = 30;
 pub(crate) const PROGRAMS: &[&str] = &["valgrind"];
 
 impl Instructions {
-    /// Counts everything.
-    pub(crate) fn all() -> Self {
-        Self { only: None, rounds: None }
-    }
-
     /// # Errors
     /// If valgrind cannot count, or a count is over its bound.
     pub(crate) fn run(self) -> Result<()> {

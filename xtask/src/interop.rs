@@ -77,19 +77,6 @@ pub(crate) enum What {
 }
 
 impl Interop {
-    /// One part, as `cargo xtask test` runs it.
-    pub(crate) fn only(what: What) -> Interop {
-        Interop {
-            what: Some(what),
-            on: Servers::Ours,
-            master: None,
-            tservers: 3,
-            rows: 1_000_000,
-            tables: 500,
-            write: false,
-        }
-    }
-
     pub(crate) fn run(self) -> Result<()> {
         let missing = step::missing(PROGRAMS);
         if !missing.is_empty() {
@@ -103,7 +90,7 @@ impl Interop {
         for part in parts {
             match part {
                 What::Wire => wire::run(&kit)?,
-                What::Arrow => arrow::run(&kit)?,
+                What::Arrow => arrow::run()?,
                 What::Cli => self.with_cluster(&kit, self.on, |target| cli::run(&kit, target, self.rows))?,
                 What::Java => {
                     self.with_cluster(&kit, self.on, |target| java::run(&kit, target, self.tables))?

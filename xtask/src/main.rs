@@ -8,9 +8,11 @@ mod r#gen;
 mod instructions;
 mod interop;
 mod lint;
+mod python;
 mod soak;
 mod step;
 mod test;
+mod tests_of;
 
 use clap::{Parser, Subcommand};
 

@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+/// What is off by default and tested all the same. Builds that name the workspace and this share all they compile.
+pub(crate) const FEATURES: &str = "--features=client/arrow";
+
 /// The root of the checkout this program was built from.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -16,6 +19,14 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root()).args(arguments);
+    command
+}
+
+/// As [`cargo`], for work that leaves the machine to others who want it.
+pub(crate) fn patient(arguments: &[&str]) -> Command {
+    let inner = cargo(arguments);
+    let mut command = Command::new("nice");
+    command.current_dir(root()).args(["-n", "10"]).arg(inner.get_program()).args(arguments);
     command
 }
 

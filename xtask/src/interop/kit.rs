@@ -92,16 +92,4 @@ impl Kit {
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
-
-    /// A Python that has this package from PyPI, in an environment of its own below `target`.
-    pub(crate) fn python(&self, package: &str) -> Result<PathBuf> {
-        let environment = self.folder.join("python").join(package);
-        let python = environment.join("bin/python");
-        if !environment.join("complete").exists() {
-            step::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-            step::run(Command::new(&python).args(["-m", "pip", "-q", "install", package]))?;
-            std::fs::write(environment.join("complete"), "")?;
-        }
-        Ok(python)
-    }
 }

@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use super::Kit;
 use crate::r#gen::Gen;
-use crate::step;
+use crate::{python, step};
 
 /// Fails when a field, type, number or method differs; needs Python and the real libraries.
 pub(super) fn run(kit: &Kit) -> Result<()> {
     let root = step::root();
     let ours = kit.folder().join("ours.fds");
     Gen { check: false, descriptor_set: Some(ours.clone()) }.run()?;
-    let python = kit.python("protobuf")?;
+    let python = python::environment("protobuf")?.join("python");
     step::run(
         Command::new(&python)
             .current_dir(&root)
