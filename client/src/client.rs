@@ -104,7 +104,7 @@ impl Client {
     /// Connects to a cluster: `host:port` of its masters, separated by commas; the port may be left out (7051).
     ///
     /// # Errors
-    /// See [`ClientBuilder::connect`].
+    /// See [`ClientBuilder::connect`]. **Cancel safe.**
     pub async fn connect(masters: impl Into<String>) -> Result<Client, ConnectError> {
         Client::builder(masters).connect().await
     }

@@ -96,7 +96,7 @@ impl Scan {
     /// Reads to the end and counts the rows.
     ///
     /// # Errors
-    /// [`ScanError`].
+    /// [`ScanError`]. Cancelled, the scan is dropped with what was read of it.
     pub async fn count(mut self) -> Result<u64, ScanError> {
         let mut rows = 0;
         while let Some(batch) = self.next().await {
@@ -108,7 +108,7 @@ impl Scan {
     /// Reads to the end and gives every row as values, NULL as `None`. For small results.
     ///
     /// # Errors
-    /// [`ScanError`].
+    /// [`ScanError`]. Cancelled, the scan is dropped with what was read of it.
     pub async fn collect_rows(mut self) -> Result<Vec<Vec<Option<Value>>>, ScanError> {
         let mut rows = Vec::new();
         while let Some(batch) = self.next().await {

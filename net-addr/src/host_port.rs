@@ -25,6 +25,9 @@ impl HostPort {
     }
 
     /// Reads `host`, `host:port`, `[v6]`, `[v6]:port` or bare `v6`; white space around host and port is dropped.
+    ///
+    /// # Errors
+    /// [`ParseError`], which quotes the text.
     pub fn parse(text: &str, default_port: u16) -> Result<Self, ParseError> {
         let (host, port) = split_host_port(text, default_port)?;
         let is_v6 = host.text.contains(':');
@@ -39,6 +42,9 @@ impl HostPort {
 
     /// Reads a list separated by commas. Empty entries are left out, repeated ones (same host and port) are kept once, in
     /// the order of their first place; the result is empty for an empty text.
+    ///
+    /// # Errors
+    /// [`ParseError`] of the first entry that is none.
     pub fn parse_list(text: &str, default_port: u16) -> Result<Vec<Self>, ParseError> {
         let mut seen = HashSet::new();
         let mut list = Vec::new();

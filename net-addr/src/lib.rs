@@ -61,11 +61,17 @@ pub enum SockAddr {
 
 impl SockAddr {
     /// A unix socket at `path`, 1 to [`MAX_PATH_LEN`] bytes without a zero byte.
+    ///
+    /// # Errors
+    /// [`ParseError`]: empty, too long, or with a zero byte.
     pub fn unix_path(path: impl AsRef<std::path::Path>) -> Result<Self, ParseError> {
         UnixPath::new(path.as_ref()).map(Self::UnixPath)
     }
 
     /// A unix socket with an abstract name of at most [`MAX_ABSTRACT_LEN`] bytes, given without the leading `@`.
+    ///
+    /// # Errors
+    /// [`ParseError`]: too long.
     pub fn unix_abstract(name: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         UnixAbstract::new(name.as_ref()).map(Self::UnixAbstract)
     }

@@ -257,13 +257,13 @@ pub fn report(tablet: &str, leader: &str, peers: &[String]) -> ReportedTabletPb 
     }
 }
 
-/// Waits for `condition`, at most five seconds.
+/// Waits for `condition`, at most thirty seconds.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..5000 {
+    for _ in 0..30_000 {
         if condition() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("{what}: not within five seconds");
+    panic!("{what}: not within thirty seconds");
 }
