@@ -317,6 +317,18 @@ fn who_stops_reading_is_told_nothing() {
     }
 }
 
+const START: &[&str] = &["cluster", "start", "--port", "0", "--tservers", "1", "--json"];
+
+/// A cluster that tells as JSON where it is, and its master's address.
+fn started(command: &mut Command) -> (std::process::Child, String) {
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    (child, told["master"].as_str().unwrap().to_owned())
+}
+
 #[test]
 fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
     let folder = tempfile::tempdir().unwrap();
@@ -337,17 +349,8 @@ fn a_cluster_of_its_own_starts_tells_where_it_is_and_stops() {
     assert_eq!(code, 1);
     assert!(error.starts_with("nyala: no cluster runs that `nyala cluster start` has started"), "{error}");
     for turn in 0..4 {
-        let mut child =
-            program(&["cluster", "start", "--port", "0", "--tservers", "1", "--json", "--data-dir"])
-                .arg(&data)
-                .stdout(std::process::Stdio::piped())
-                .spawn()
-                .unwrap();
-        let mut line = String::new();
-        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
-        let master = told["master"].as_str().unwrap();
+        let (mut child, master) = started(program(START).arg("--data-dir").arg(&data));
+        let master = master.as_str();
         if turn == 0 {
             let columns = ["--columns", "id int64", "--key", "id", "--hash", "id:2"];
             let made = nyala(&[&["table", "create", "kept", "--master", master], &columns[..]].concat());
@@ -383,17 +386,7 @@ fn of_several_clusters_the_one_to_stop_has_to_be_named() {
         command.args(arguments).env("XDG_RUNTIME_DIR", notes.path()).env_remove("NYALA_MASTER");
         command
     };
-    let start = || {
-        let mut child = program(&["cluster", "start", "--port", "0", "--tservers", "1", "--json"])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
-        (child, told["master"].as_str().unwrap().to_owned())
-    };
+    let start = || started(&mut program(START));
     let mut clusters = [start(), start()];
     let refused = program(&["cluster", "stop"]).output().unwrap();
     let error = String::from_utf8(refused.stderr).unwrap();
