@@ -63,7 +63,7 @@ impl Shared {
         self.answers.wake();
     }
 
-    /// Has the task tell its calls in flight; false = there were none when it last came to rest.
+    /// Has the connection tell its calls in flight; false = there were none when it last came to rest.
     pub(crate) fn ask(&self, ask: impl FnOnce() -> Asker) -> bool {
         let some = self.in_flight.load(Ordering::Relaxed) > 0;
         if some {
@@ -138,7 +138,7 @@ enum Transport {
     Open(Stream<Registered>),
 }
 
-/// Why a task ends.
+/// Why a connection ends.
 enum End {
     /// The peer closed.
     Eof,
@@ -353,7 +353,7 @@ impl Connection {
         self.handler.handle(InboundCall::new(call, Responder::new(call_id, self.sink.clone())));
     }
 
-    /// Has the task woken when its next timeout is due. A timer that is set too early is left alone: each byte moves the
+    /// Asks for a turn when the next timeout is due. A timer that is set too early is left alone: each byte moves the
     /// timeout, and most timers would never fire.
     fn arm(&mut self, cx: &mut Context<'_>) {
         let Some(at) = self.machine.poll_timeout().into_iter().chain(self.drain_until).min() else { return };
@@ -369,9 +369,7 @@ impl Connection {
             cx.waker().wake_by_ref();
         }
     }
-}
 
-impl Connection {
     /// One turn. `Ready` = it is over, drop it.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         let end = std::task::ready!(self.turn(cx, now));

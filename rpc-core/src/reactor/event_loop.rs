@@ -74,6 +74,7 @@ impl EventLoop {
                     self.turn(place, now.take());
                 }
             }
+            // Asked first: to drain nothing is not free, and mostly there is nothing.
             if !notices.is_empty() {
                 for notice in notices.drain(..) {
                     match notice {
@@ -106,21 +107,21 @@ impl EventLoop {
     }
 
     fn adopt(&mut self, mut connection: Box<Connection>) {
-        let place = self.free.pop().unwrap_or(self.places.len());
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
         if let Err(error) = connection.open(self.registry.clone(), Token(FIRST + place)) {
             tracing::warn!(%error, "a connection cannot be watched");
             self.free.push(place);
             return;
         }
         let waker = Waker::from(Arc::new(WakePlace { inbox: self.state.inbox.clone(), place }));
-        let occupant = Some(Occupant { connection, waker });
-        match self.places.get_mut(place) {
-            Some(empty) => *empty = occupant,
-            None => self.places.push(occupant),
-        }
+        self.places[place] = Some(Occupant { connection, waker });
         self.turn(place, None);
     }
 
+    /// `now`, if the caller knows it.
     fn turn(&mut self, place: usize, now: Option<Instant>) {
         let Some(occupant @ Some(_)) = self.places.get_mut(place) else { return };
         // A handler that panics ends its connection, and nothing else. The panic hook has reported it.

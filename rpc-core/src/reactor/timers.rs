@@ -1,6 +1,6 @@
-//! The timeouts of a pool's connections, on a thread of their own: a runtime that has timers reads the clock twice and takes
-//! a lock twice each time it goes to sleep, which would be a thirtieth of a call that comes alone. Timeouts are seldom set,
-//! and almost never reached.
+//! The timeouts of a pool's connections, on a thread of their own: a reactor whose wait had one would have the system set a timer
+//! and take it back each time it goes to sleep, also for a call that comes alone. Timeouts are seldom set anew, and almost never
+//! reached.
 
 use std::io;
 use std::thread::JoinHandle;
