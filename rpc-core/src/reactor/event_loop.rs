@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Registry, Token};
+use slab::Slab;
 
 use super::ReactorState;
 use super::busy::Spin;
@@ -32,8 +33,7 @@ pub(crate) struct EventLoop {
     bell: Waker,
     state: Arc<ReactorState>,
     spin: Spin,
-    places: Vec<Option<Occupant>>,
-    free: Vec<usize>,
+    places: Slab<Occupant>,
 }
 
 struct Occupant {
@@ -46,15 +46,7 @@ impl EventLoop {
         let poll = mio::Poll::new()?;
         let registry = Arc::new(poll.registry().try_clone()?);
         let bell = Waker::from(Arc::new(Bell(mio::Waker::new(&registry, BELL)?)));
-        Ok(Self {
-            poll,
-            registry,
-            bell,
-            state,
-            spin: Spin::new(busy_poll),
-            places: Vec::new(),
-            free: Vec::new(),
-        })
+        Ok(Self { poll, registry, bell, state, spin: Spin::new(busy_poll), places: Slab::new() })
     }
 
     /// Runs until the reactor is stopped and has no connections left.
@@ -68,7 +60,7 @@ impl EventLoop {
             self.state.inbox.take(&mut notices);
             for event in &events {
                 if let Some(place) = event.token().0.checked_sub(FIRST)
-                    && let Some(Some(occupant)) = self.places.get_mut(place)
+                    && let Some(occupant) = self.places.get_mut(place)
                 {
                     occupant.connection.happened(event);
                     self.turn(place, now.take());
@@ -107,31 +99,25 @@ impl EventLoop {
     }
 
     fn adopt(&mut self, mut connection: Box<Connection>) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            self.places.len() - 1
-        });
+        let vacant = self.places.vacant_entry();
+        let place = vacant.key();
         if let Err(error) = connection.open(self.registry.clone(), Token(FIRST + place)) {
-            tracing::warn!(%error, "a connection cannot be watched");
-            self.free.push(place);
-            return;
+            return tracing::warn!(%error, "a connection cannot be watched");
         }
         let waker = Waker::from(Arc::new(WakePlace { inbox: self.state.inbox.clone(), place }));
-        self.places[place] = Some(Occupant { connection, waker });
+        vacant.insert(Occupant { connection, waker });
         self.turn(place, None);
     }
 
     /// `now`, if the caller knows it.
     fn turn(&mut self, place: usize, now: Option<Instant>) {
-        let Some(occupant @ Some(_)) = self.places.get_mut(place) else { return };
+        let Some(Occupant { connection, waker }) = self.places.get_mut(place) else { return };
         // A handler that panics ends its connection, and nothing else. The panic hook has reported it.
         let turn = panic::catch_unwind(AssertUnwindSafe(|| {
-            let Some(Occupant { connection, waker }) = occupant.as_mut() else { return Poll::Ready(()) };
             connection.poll(&mut Context::from_waker(waker), now.unwrap_or_else(Instant::now))
         }));
         if !matches!(turn, Ok(Poll::Pending)) {
-            let ended = occupant.take();
-            self.free.push(place);
+            let ended = self.places.remove(place);
             let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(ended)));
         }
     }
