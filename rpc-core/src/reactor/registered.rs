@@ -99,3 +99,86 @@ impl Watched for Registered {
         Poll::Pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use mio::Events;
+
+    use super::*;
+
+    /// A watched socket, its peer, and the poller.
+    fn watched() -> (Registered, Socket, mio::Poll) {
+        let (socket, peer) = Socket::pair(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        let poll = mio::Poll::new().unwrap();
+        let registry = Arc::new(poll.registry().try_clone().unwrap());
+        (Registered::new(socket, registry, Token(7)).unwrap(), peer, poll)
+    }
+
+    /// How many events came; the socket is told of them.
+    fn events(poll: &mut mio::Poll, registered: &mut Registered, patience: Duration) -> usize {
+        let mut events = Events::with_capacity(8);
+        poll.poll(&mut events, Some(patience)).unwrap();
+        events.iter().inspect(|event| registered.happened(event)).count()
+    }
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn an_end_that_came_with_the_last_bytes_is_read_after_them() {
+        let (mut registered, mut peer, mut poll) = watched();
+        peer.write_all(b"last").unwrap();
+        drop(peer);
+        assert_eq!(events(&mut poll, &mut registered, LONG), 1);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut read = || {
+            let mut room = [0; 100];
+            registered.poll_read(&mut cx, |mut socket| {
+                io::Read::read(&mut socket, &mut room).map(|count| (count, count < room.len()))
+            })
+        };
+        assert!(matches!(read(), Poll::Ready(Ok(4))));
+        assert!(matches!(read(), Poll::Ready(Ok(0))), "no event will tell of it");
+    }
+
+    #[test]
+    fn a_short_read_is_the_last_until_more_comes() {
+        let (mut registered, mut peer, mut poll) = watched();
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..2 {
+            peer.write_all(b"some").unwrap();
+            assert_eq!(events(&mut poll, &mut registered, LONG), 1);
+            let read = registered.poll_read(&mut cx, |mut socket| {
+                io::Read::read(&mut socket, &mut [0; 100]).map(|count| (count, true))
+            });
+            assert!(matches!(read, Poll::Ready(Ok(4))));
+            let again = registered.poll_read(&mut cx, |_| unreachable!("it would only say so"));
+            assert!(again.is_pending());
+        }
+    }
+
+    #[test]
+    fn a_full_socket_is_watched_for_room_and_no_longer_when_it_has_some() {
+        let (mut registered, mut peer, mut poll) = watched();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut write = |registered: &mut Registered| {
+            registered.poll_write(&mut cx, |mut socket| io::Write::write(&mut socket, &[1; 4096]))
+        };
+        let mut sent = 0;
+        while let Poll::Ready(count) = write(&mut registered) {
+            sent += count.unwrap();
+        }
+        assert!(write(&mut registered).is_pending(), "nobody has told of room");
+        events(&mut poll, &mut registered, Duration::ZERO);
+        assert!(write(&mut registered).is_pending(), "there is none");
+        peer.read_exact(&mut vec![0; sent]).unwrap();
+        assert_eq!(events(&mut poll, &mut registered, LONG), 1);
+        assert!(matches!(write(&mut registered), Poll::Ready(Ok(4096))));
+        events(&mut poll, &mut registered, Duration::ZERO);
+        peer.read_exact(&mut [0; 4096]).unwrap();
+        assert_eq!(events(&mut poll, &mut registered, Duration::ZERO), 0, "what the peer takes is no news");
+    }
+}
