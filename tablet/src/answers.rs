@@ -21,6 +21,8 @@ pub(crate) struct Answers {
 struct Client {
     first_incomplete: i64,
     newest: Timestamp,
+    /// No call has a greater number.
+    greatest: i64,
     calls: VecDeque<(i64, WriteOutcome)>,
 }
 
@@ -33,6 +35,7 @@ impl Answers {
         let Some(client) = self.clients.get_mut(client_id) else { return };
         client.first_incomplete = client.first_incomplete.max(first_incomplete_seq_no);
         client.newest = outcome.timestamp;
+        client.greatest = client.greatest.max(seq_no);
         client.calls.push_back((seq_no, outcome.clone()));
         // Calls come nearly in the order of their numbers.
         while client.calls.len() > MOST_CALLS
@@ -50,9 +53,13 @@ impl Answers {
 
     /// What a call was answered, if that is remembered.
     pub(crate) fn find(&self, request: RequestKey<'_>) -> Option<&WriteOutcome> {
-        let calls = &self.clients.get(request.client_id)?.calls;
+        let client = self.clients.get(request.client_id)?;
+        // Almost all calls are new: they need no look at those that are remembered.
+        if request.seq_no > client.greatest {
+            return None;
+        }
         // Who comes again mostly does so at once.
-        calls.iter().rev().find(|(seq_no, _)| *seq_no == request.seq_no).map(|(_, outcome)| outcome)
+        client.calls.iter().rev().find(|(seq_no, _)| *seq_no == request.seq_no).map(|(_, outcome)| outcome)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
